@@ -310,7 +310,7 @@ class TableLookups:
         """
         pays_now = self._request.lookups == "memory" or self._pays(scope)
         self._asked += len(fingerprints)
-        if self._table is not None and _nothing_for(self._table.scope) != _nothing_for(scope):
+        if self._table is not None and self._table.scope.nothing != scope.nothing:
             await self.close(server)  # the index was created again with another scheme, for example
         # A caller may take long between two batches, or an index was made anew: then all is read once more.
         for is_last in (False, True):
@@ -351,15 +351,10 @@ class TableLookups:
             await table.close(server)
 
 
-def _nothing_for(scope: Scope) -> NearDups:
-    """Return the answer of a lookup that finds nothing; its plan says that all fingerprints were compared."""
-    plan = LookupPlan(scope.max_distance)
-    return NearDups(scheme=scope.settings.scheme, max_distance=scope.max_distance, plan=plan)
-
-
 async def _answers(server: Port, table: IndexTable, scope: Scope, fingerprints: Sequence[int]) -> dict[int, NearDups]:
     near: Near = await server.compute(table.near, fingerprints)
-    nothing, sizes = _nothing_for(scope), scope.options.sizes
+    sizes = scope.options.sizes
+    nothing = replace(scope.nothing, plan=LookupPlan(scope.max_distance))  # all fingerprints were compared
     answers = {wanted: nothing for wanted in fingerprints if wanted not in near}
     waiting = [list(near)] if near else []
     while waiting:

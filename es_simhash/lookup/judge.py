@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from es_simhash.errors import InvalidInputError, SchemeError
+from es_simhash.errors import InvalidInputError, SchemeError, shorten
 from es_simhash.hashing import Scheme
 from es_simhash.lookup.content import (
     Content,
@@ -230,7 +230,7 @@ async def search_hits(
 
 
 # One id may stand in several indices, and in several shards of one.
-COPIES_OF_ID = 100
+COPIES_OF_ID = 1_000
 
 
 async def read_documents(
@@ -246,6 +246,8 @@ async def read_documents(
     body = {"size": COPIES_OF_ID, "query": {"ids": {"values": [id]}}}
     answer = await search_hits(server, index, body, text_fields, docvalue_fields=docvalue_fields)
     hits: Hits = answer["hits"]["hits"]
+    if len(hits) >= COPIES_OF_ID:
+        raise InvalidInputError(f"{COPIES_OF_ID} documents or more have the id {shorten(id)}: name one index")
     if routing is not None:
         hits = [hit for hit in hits if hit.get("_routing") == routing] or hits
     return hits, find_gaps(answer)
@@ -287,60 +289,39 @@ class _Case:
         return Rejected(replace(near_dup, similarity=share), reason, rule)
 
 
-async def accept(
-    server: Port,
-    scope: Scope,
-    found: Sequence[NearDups],
-    asked: Iterable[Content],
-    *,
-    page: int = FETCH_DOCUMENTS,
-) -> list[NearDups]:
+async def accept(server: Port, scope: Scope, found: Sequence[NearDups], asked: Iterable[Content]) -> list[NearDups]:
     """
     Return the answers *found*, one for each *asked*, with what the rule accepts.
     The nearest in bits are read first, until so many of each answer are accepted as the caller wants. Where texts were
-    compared, the order is by similarity, largest first. Cost: one search for every *page*
-    different documents.
+    compared, the order is by similarity, largest first. Cost: one search for every 500 different documents.
     """
     size, rule = scope.options.size, scope.rule
     if rule.is_by_distance_alone:
         return [replace(answer, items=answer.items[:size], rule=rule) for answer in found]
     contents: dict[Key, Content] = {}
     cases = [_Case(answer, content, list(answer.items)) for answer, content in zip(found, asked, strict=True)]
-    step = None if size is None else min(page, max(2 * size, 20))
+    step = None if size is None else min(FETCH_DOCUMENTS, max(2 * size, 20))
     while waiting := [case for case in cases if case.left and (size is None or len(case.accepted) < size)]:
         pairs: list[tuple[_Case, NearDup]] = []
         for case in waiting:
             pairs += [(case, near_dup) for near_dup in case.left[:step]]
             case.left = [] if step is None else case.left[step:]
         unread = [key for key in dict.fromkeys(near_dup.key for _, near_dup in pairs) if key not in contents]
-        contents |= await read_contents(server, scope.index, unread, rule, scope.text_fields, page=page)
+        text_fields = () if rule.similarity is None else scope.text_fields.all
+        hits, unanswered = await fetch_hits(
+            server,
+            scope.index,
+            unread,
+            text_fields=text_fields,
+            docvalue_fields=docvalue_fields(rule),
+            page=FETCH_DOCUMENTS,
+        )
+        contents |= {key: read_content(hit, rule, scope.text_fields) for key, hit in hits.items()}
+        for key, gap in unanswered.items():
+            contents[key] = Content(unread=Unread("deleted") if gap is None else Unread("not_read", str(gap)))
         await server.compute(_compare, pairs, contents, rule, scope.settings.scheme)
-        step = None if size is None else page
+        step = None if size is None else FETCH_DOCUMENTS
     return await server.compute(lambda: [case.result(rule, size, contents) for case in cases])
-
-
-async def read_contents(
-    server: Port,
-    index: Index,
-    wanted: Sequence[Key],
-    rule: PairRule,
-    text_fields: TextFields,
-    *,
-    page: int = FETCH_DOCUMENTS,
-) -> dict[Key, Content]:
-    """Return what documents are compared by, or why that is not known. Cost: one search for every *page* of them."""
-    hits, unanswered = await fetch_hits(
-        server,
-        index,
-        wanted,
-        text_fields=() if rule.similarity is None else text_fields.all,
-        docvalue_fields=docvalue_fields(rule),
-        page=page,
-    )
-    contents = {key: read_content(hit, rule, text_fields) for key, hit in hits.items()}
-    for key, gap in unanswered.items():
-        contents[key] = Content(unread=Unread("deleted") if gap is None else Unread("not_read", str(gap)))
-    return contents
 
 
 def _compare(

@@ -14,7 +14,7 @@ from typing import Literal
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import block_terms, to_hex
 from es_simhash.hashing.charikar import neighbour_terms
-from es_simhash.lookup.plan import LookupPlan, explain_plan, neighbour_count
+from es_simhash.lookup.plan import LookupPlan
 from es_simhash.lookup.query import Filter, build_query
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.tables.hidden import shown
@@ -24,11 +24,14 @@ Form = Literal["dev-tools", "kql", "esql"]
 DISTANCE_COLUMN = "near_dup_distance"
 """The column of ES|QL that has the distance in bits."""
 
-# Most block terms: both products turn each value in a query bar into a clause, and allow 1,024 of them by default;
-# 5,000 terms of ES|QL are about 40 kB of text, and Elasticsearch takes a million characters.
-_MOST_TERMS = {"kql": 1_000, "esql": 5_000}
+MOST_KQL_TERMS = 1_000
+"""Both products turn each value in a query bar into a clause, and allow 1,024 of them by default."""
+# By distance, the steps of the cheapest plan without a script that needs no more terms than that. Of ES|QL, no more
+# than 5,000: these are about 40 kB of text. A larger distance is a scan there.
+_KQL_STEPS = (4, 4, 4, 6, 7, 8, 8, 9, 10, 10, 11, 12)
+_ESQL_STEPS = (4, 4, 4, 6, 7, 8, 9, 11, 12, 12, 12, 13, 14, 14, 15, 16, 17)
 _MOST_ROWS = 10_000
-MOST_KQL_BITS = 11
+MOST_KQL_BITS = len(_KQL_STEPS) - 1
 """The largest distance that a query bar has room for."""
 
 
@@ -61,23 +64,25 @@ def paste_lookup(
         )
         return f"POST /{shown(index)}/_search\n{json.dumps(body, ensure_ascii=False, indent=2)}"
     if form == "kql":
-        plan = _plan(max_distance, "kql")
-        if plan is None:
+        if max_distance > MOST_KQL_BITS:
             raise InvalidInputError(
-                f"max_distance {max_distance} needs more than the {_MOST_TERMS['kql']:,} block terms that a query bar "
+                f"max_distance {max_distance} needs more than the {MOST_KQL_TERMS:,} block terms that a query bar "
                 f"takes: give {MOST_KQL_BITS} or less, or the form esql"
             )
+        plan = LookupPlan(max_distance, _KQL_STEPS[max_distance])
         condition = block_condition(fingerprint, plan, "kql", prefix=prefix)
         ids = " or ".join(map(_string, exclude_ids))
         return f"({condition}) and not _id: ({ids})" if ids else condition
     fields, wanted = Fields(prefix), to_hex(fingerprint)
-    plan = _plan(max_distance, "esql")
     near = f"{_esql_name(fields.fingerprint)} IS NOT NULL"
+    if max_distance < len(_ESQL_STEPS):
+        plan = LookupPlan(max_distance, _ESQL_STEPS[max_distance])
+        near = block_condition(fingerprint, plan, "esql", prefix=prefix)
     steps = [f"FROM {', '.join(map(_string, index.split(',')))} METADATA _index, _id"]
     steps += [f"| WHERE _id NOT IN ({', '.join(map(_string, exclude_ids))})"] if exclude_ids else []
     vectors = f'TO_DENSE_VECTOR({_esql_name(fields.fingerprint)}), TO_DENSE_VECTOR("{wanted}")'
     steps += [
-        f"| WHERE {near if plan is None else block_condition(fingerprint, plan, 'esql', prefix=prefix)}",
+        f"| WHERE {near}",
         f"| EVAL {DISTANCE_COLUMN} = V_HAMMING({vectors})",
         f"| WHERE {DISTANCE_COLUMN} <= {max_distance}",
         f"| SORT {DISTANCE_COLUMN}, _index, _id",
@@ -86,25 +91,6 @@ def paste_lookup(
         f"| KEEP {DISTANCE_COLUMN}, _index, _id, *",
     ]
     return "\n".join(steps)
-
-
-def _plan(max_distance: int, form: Literal["kql", "esql"]) -> LookupPlan | None:
-    """Return the cheapest plan without a script that the form has room for; ``None`` if there is none but the scan."""
-    for estimate in explain_plan(max_distance, scripts=False):
-        plan = estimate.plan
-        if not plan.is_scan and _count_terms(plan.minimum_should_match, plan.depths) <= _MOST_TERMS[form]:
-            return plan
-    return None
-
-
-def _count_terms(needed: int, depths: Sequence[int]) -> int:
-    """Return how many block terms :func:`_at_least` writes."""
-    if not needed:
-        return 0
-    depth, *others = depths
-    ways = _ways(needed, depth, others)
-    terms = sum(neighbour_count(depth - matched) for matched in ways if matched)
-    return terms + sum(_count_terms(needed - matched, others) for matched in ways)
 
 
 def _ways(needed: int, depth: int, others: Sequence[int]) -> range:

@@ -128,8 +128,8 @@ def _ranges(ranges: Iterable[tuple[int, int]]) -> str:
 # Classes of characters as they are spelt: digits, with A to J for exponents; all that is neither digit nor letter;
 # letters, and those of them that do not stand alone.
 _D = "[0-9A-J]"
-_SIGNS = re.escape(_POINT + _BLANK + _PLUS + _MINUS + _UNIT + _OPENING + _CLOSING + _RELATION + _OTHER + _NUMERAL)
-_SIGNS += _ranges(_TICKS)
+_KNOWN = _POINT + _BLANK + _PLUS + _MINUS + _UNIT + _OPENING + _CLOSING + _RELATION
+_SIGNS = re.escape(_KNOWN + _OTHER + _NUMERAL) + _ranges(_TICKS)
 _LETTER = f"[^0-9A-J{_SIGNS}]"
 _BOUND = f"[^0-9A-J{_SIGNS}{_ranges((*UNSPACED, *LOGOGRAPHS))}]"
 _NO_LETTERS = re.compile(f"[0-9A-J{_SIGNS}]+")
@@ -172,7 +172,7 @@ _PLAIN_DIGITS = str.maketrans("ABCDEFGHIJ", "0123456789")
 def _known_signs() -> NDArray[np.bool_]:
     """Return which characters are spelt as they are, though they are no letters."""
     signs = np.zeros(CODE_POINTS, np.bool_)
-    signs[list(map(ord, _POINT + _BLANK + _PLUS + _MINUS + _UNIT + _OPENING + _CLOSING + _RELATION))] = True
+    signs[list(map(ord, _KNOWN))] = True
     for first, last in _TICKS:
         signs[first : last + 1] = True
     return signs

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from es_simhash.hashing.characters import Codes, Flags, Hashes, Places, letter_counts
+from es_simhash.hashing.characters import CODE_POINTS, Codes, Flags, Hashes, Places, letter_counts
 from es_simhash.texts.letters import compared_letters, stands_alone, text_batches
 
 Shingles = Hashes
@@ -218,23 +218,8 @@ def edit_similarity(first: Shingles, second: Shingles, *, bound: float = 0.0) ->
 
 def _distance(first: Shingles, second: Shingles, allowed: int) -> int:
     """Return the number of edits; *allowed* + 1 if it is larger than *allowed*."""
-    # The units become characters, since rapidfuzz compares strings fastest.
-    if max(int(first.max(initial=0)), int(second.max(initial=0))) >= 0x110000:
-        # Hashes of pieces. What only one text has is equal to nothing in the other, so one number does for all of it.
-        shared = np.intersect1d(first, second)
-        first, second = _renumber(first, shared, 1), _renumber(second, shared, 2)
-    return Levenshtein.distance(_to_text(first), _to_text(second), score_cutoff=allowed)
-
-
-def _renumber(units: Shingles, shared: Shingles, other: int) -> Shingles:
-    place = np.searchsorted(shared, units)
-    is_shared = shared[np.minimum(place, shared.size - 1)] == units if shared.size else np.zeros(units.size, np.bool_)
-    # No character has the code of half a surrogate pair.
-    numbers = place + 3
-    numbers += np.where(numbers >= 0xD800, 0x800, 0)
-    renumbered: Shingles = np.where(is_shared, numbers, other).astype(np.uint64)
-    return renumbered
-
-
-def _to_text(units: Shingles) -> str:
-    return units.astype("<u4").tobytes().decode("utf-32-le")
+    if max(int(first.max(initial=0)), int(second.max(initial=0))) >= CODE_POINTS:  # hashes of pieces
+        return Levenshtein.distance(first.tolist(), second.tolist(), score_cutoff=allowed)
+    # Letters become characters, since rapidfuzz compares strings fastest.
+    texts = (units.astype("<u4").tobytes().decode("utf-32-le") for units in (first, second))
+    return Levenshtein.distance(*texts, score_cutoff=allowed)

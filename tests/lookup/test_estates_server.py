@@ -156,17 +156,6 @@ def test_an_index_created_again_without_our_fields(server, index, make_simhash):
         ours.find_near_dups(index, WORDS[0])
 
 
-def test_who_insists_on_a_scheme_is_told_that_the_index_has_another_one_now(server, index, make_simhash):
-    """Also where the question is a fingerprint."""
-    ours, theirs = make_simhash(scheme="keywords"), make_simhash()
-    fill_with(theirs, server, index, "keywords")
-    assert len(ours.find_near_dups(index, fingerprint=1)) == 0
-    server.request("DELETE", f"/{index}")
-    fill_with(theirs, server, index, "shingles")
-    with pytest.raises(SchemeMismatchError):
-        ours.find_near_dups(index, fingerprint=1)
-
-
 def scheme_and_ids(simhash, index, number, kind):
     """Return the scheme that a lookup of *kind* went by, and what it found of the text of that number."""
     text = WORDS[number]

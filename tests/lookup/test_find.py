@@ -19,6 +19,7 @@ from es_simhash import (
 )
 from es_simhash.lookup.find import find, read_fingerprint_of
 from es_simhash.lookup.find_many import find_many
+from es_simhash.lookup.judge import COPIES_OF_ID
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
 from es_simhash.lookup.plan import SAMPLE_DOCUMENTS, LookupPlan, index_stats
 from es_simhash.mapping.context import Context, IndexStats
@@ -209,6 +210,14 @@ def test_of_a_document_leaves_it_out():
     assert [(each.id, each.distance) for each in found] == [("1", 1)]
     assert [call.api for call in calls] == ["get_mapping", "search", "search"]
     assert found.plan.max_distance == 3
+
+
+def test_an_id_of_very_many_documents_is_refused():
+    """Nobody knows whether the others have the same fingerprint."""
+    index = ById([0])
+    index.hits = [{**index.hits[0], "_index": f"i{number}"} for number in range(COPIES_OF_ID)]
+    with pytest.raises(InvalidInputError, match="1000 documents or more have the id '0': name one index"):
+        drive(find(scripted(), "i", LookupOptions(), id="0"), index)
 
 
 @pytest.mark.parametrize("missing", [{"total": 2, "failed": 1}, {"total": 2, "successful": 1, "failed": 0}])

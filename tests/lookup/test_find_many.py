@@ -163,22 +163,8 @@ def test_a_busy_server_is_asked_again():
     assert ([each.complete for each in found], waits) == ([True] * 3, 2)
 
 
-@pytest.mark.parametrize(("failures", "told"), [(3, 0), (7, 1)])
-def test_who_waits_for_longer_than_two_seconds_is_told(caplog, failures, told):
-    """By one warning."""
-    answers = iter([ServerError(502, "bad gateway")] * failures)
-    search = scripted().patient.search(index="news", body={})
-    assert answer_each(search, lambda _: next(answers, WHOLE))[:2] == (WHOLE, failures)
-    assert ["sent again" in record.message for record in caplog.records] == [True] * told
-
-
 def test_a_refusal_that_does_not_pass_is_raised():
     """It is no matter of one lookup."""
     batch = make_multi_search(lookups(3))
     with pytest.raises(ServerError, match="no rights"):
         answer_each(take_answer(scripted(), batch, ServerError(403, "no rights"), is_patient=True), lambda _: WHOLE)
-
-
-def test_no_questions_are_no_request():
-    """Nothing to ask, nothing to send."""
-    assert answer_each(ask_together(scripted(), []), lambda _: WHOLE) == ([], 0, {})

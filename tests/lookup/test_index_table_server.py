@@ -1,8 +1,6 @@
 """Many lookups with fingerprints in memory, on real servers: they find what asking the server for each finds."""
 
-import json
 import random
-import threading
 import uuid
 
 import pytest
@@ -115,49 +113,6 @@ def test_an_index_that_is_made_anew(server, index, sync_simhash):
     assert all(
         [(n.distance, n.id) for n in each] == truth(STORED, one, 3) for each, one in zip(every, asked, strict=True)
     )
-
-
-def test_what_a_writer_changes_meanwhile(server, index):
-    """A document that moves from one near fingerprint to another all the time is found by every lookup."""
-    client = make_client(server)
-    simhash = SimHashClient(client)
-    simhash.create_index(index, settings={**ONE_SHARD, "number_of_shards": 2, "refresh_interval": "10ms"})
-    fill(server, index, STORED)
-    put(server, index, [{"_id": "moves", **fingerprint_fields(1)}])
-    problems, is_done = [], threading.Event()
-
-    def write():
-        number = 0
-        while not is_done.is_set():
-            number += 1
-            lines = [{"index": {"_index": index, "_id": "moves"}}, fingerprint_fields(1 << number % 3)]
-            lines += [{"index": {"_index": index, "_id": "goes"}}, fingerprint_fields(number)]
-            if number % 2:
-                lines += [{"delete": {"_index": index, "_id": "goes"}}]
-            try:
-                server.request(
-                    "POST", "/_bulk?refresh=true", "".join(json.dumps(each) + "\n" for each in lines).encode()
-                )
-            except BaseException as error:  # noqa: BLE001 -- a thread's failure is shown by the test
-                problems.append(error)
-                return
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        for _ in range(3):
-            asked = [0, *(each ^ 1 for each in STORED[:200]), *[0] * 900]
-            found = simhash.find_near_dups_many(index, fingerprints=asked, max_distance=3, lookups="memory")
-            every = [{one.id for one in each} for each in found]
-            assert all("moves" in each for each in (every[0], *every[201:]))
-            assert [len(each - {"goes", "moves"}) for each in every[1:201]] == [
-                len(truth(STORED, each, 3)) for each in asked[1:201]
-            ]
-    finally:
-        is_done.set()
-        writer.join()
-        client.close()
-    assert not problems
 
 
 def test_auto_reads_and_gives_up(server, index, simhash, monkeypatch):

@@ -4,6 +4,7 @@ import pytest
 
 from es_simhash import InvalidInputError, NearDup, NearDups, Verification
 from es_simhash.hashing import fingerprint, get_scheme
+from es_simhash.lookup import judge
 from es_simhash.lookup.content import Content
 from es_simhash.lookup.find import Scope
 from es_simhash.lookup.judge import accept, choose_rule
@@ -45,10 +46,10 @@ def near_dups(*keys):
     return NearDups(tuple(NearDup(name, index, 0, fingerprint(BASE)) for index, name in keys))
 
 
-def verified(found, server, *, texts=(BASE,), settings=SETTINGS, size=None, **sizes):
+def verified(found, server, *, texts=(BASE,), settings=SETTINGS, size=None):
     options = LookupOptions(verify=Verification(), size=size)
     scope = Scope(Context(), "news-*", settings, options, *choose_rule(settings, {}, options, "text"))
-    flow = accept(SCRIPTED, scope, found, [Content(text) for text in texts], **sizes)
+    flow = accept(SCRIPTED, scope, found, [Content(text) for text in texts])
     answers, calls, _ = drive(flow, server)
     return answers, calls
 
@@ -74,11 +75,12 @@ def test_the_same_id_in_two_indices_is_two_documents():
     assert "'news-2'" in answer.unverified[0]
 
 
-def test_many_are_fetched_in_pages():
+def test_many_are_fetched_in_pages(monkeypatch):
     """Every near-duplicate is compared."""
+    monkeypatch.setattr(judge, "FETCH_DOCUMENTS", 8)
     keys = [("news-1", f"{number:03d}") for number in range(30)]
     server = Texts({key: {"title": BASE} for key in keys})
-    [answer], calls = verified([near_dups(*keys)], server, page=8)
+    [answer], calls = verified([near_dups(*keys)], server)
     assert [each.similarity for each in answer] == [1.0] * 30
     assert answer.unverified == ()
     assert len(calls) == 4

@@ -4,11 +4,8 @@ import random
 
 import pytest
 
-from es_simhash import InvalidInputError, get_scheme
-from es_simhash.mapping.rule import Grouping
-from es_simhash.texts.measures import PRESETS
-from tests.servers.removals import read_plan
-from tests.servers.support import ONE_SHARD, read_all, texts
+from es_simhash import get_scheme
+from tests.servers.support import ONE_SHARD, texts
 
 BY_LETTERS = {"preset": "noisy"}
 ORIGINALS = [texts(1, seed=seed)[0] for seed in (1, 2)]
@@ -51,36 +48,6 @@ def test_lookups_by_letters(server, made, simhash):
     [one, error] = simhash.find_near_dups_many(made, [SCANS[2], 5], preset="edited", verify=0.6)
     assert {each.id for each in one} == {"a", "b", "c"}
     assert isinstance(error, TypeError)
-
-
-def test_groups_by_letters(server, made, simhash, tmp_path):
-    """The mapping records measure and unit; every operation then goes by them, and another measure is refused."""
-    documents = [{"_id": id_, "body": body} for id_, body in DOCUMENTS.items()]
-    reports = list(simhash.ingest(made, documents, **BY_LETTERS))
-    assert [each.canonical for each in reports] == ["a", "a", "a", "z"]
-    assert reports[1].similarity > 0.95
-    server.request("POST", f"/{made}/_refresh")
-    meta = server.request("GET", f"/{made}/_mapping")[made]["mappings"]["_meta"]["es_simhash"]["simhash"]
-    recorded = Grouping.from_dict(meta["grouping"])
-    assert (recorded.similarity, recorded.measure) == (0.9, PRESETS["noisy"].text_measure())
-    assert [simhash.reconcile(made, **each).changed for each in ({}, BY_LETTERS)] == [0, 0]
-    for other in ({"verify": 0.8}, {"preset": "edited"}):
-        with pytest.raises(InvalidInputError, match="grouped|groups"):
-            simhash.reconcile(made, **other)
-    [group] = simhash.groups(made)
-    assert {each.id for each in group.members} == {"a", "b", "c"}
-    pairs = list(simhash.pairs(made, **BY_LETTERS))
-    assert {(each.id, each.other_id) for each in pairs} == {("a", "b"), ("a", "c"), ("b", "c")}
-    shown = simhash.report(made, sample=10).groups[0]
-    assert all(each.similarity > 0.9 for each in shown.members)
-    plan = tmp_path / "removal.db"
-    held = simhash.plan_removal(made, tmp_path / "held.db", max_share=1.0)
-    assert (held.count, held.losses) == (0, {"rewritten": 2})  # a wrong letter is a word of its own
-    assert simhash.plan_removal(made, plan, also=["rewritten"], max_share=1.0).count == 2
-    assert Grouping.from_dict(read_plan(plan).header.grouping) == recorded
-    assert {each.id for each in simhash.apply_removal(plan)} == {"b", "c"}
-    server.request("POST", f"/{made}/_refresh")
-    assert set(read_all(server, made)) == {"a", "z"}
 
 
 def test_traditional_and_simplified_chinese_are_verified_after_the_conversion(server, index, simhash):

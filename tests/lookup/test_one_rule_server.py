@@ -52,6 +52,13 @@ def make_documents(chance, prefix):
 BASES = texts(3, seed=5)
 
 
+def preset_of(rule):
+    measure = rule.measure
+    return Preset(
+        "own", "shingles-3", rule.max_distance, rule.similarity, "", measure.measure, measure.unit, measure.numbers
+    )
+
+
 def make_rule(chance):
     """Return a rule, and the arguments of ``reconcile`` that record it."""
     measure, unit = chance.choice(MEASURES)
@@ -66,8 +73,7 @@ def make_rule(chance):
 
     how = {"max_distance": rule.max_distance, "verify": False, "per": rule.per or False}
     if rule.similarity is not None:
-        own = Preset("own", "", rule.max_distance, rule.similarity, "", measure, unit, numbers)
-        how |= {"preset": own, "verify": None}
+        how |= {"preset": preset_of(rule), "verify": None}
     return rule, how | {"within": False if rule.within is None else ("published", rule.within.span)}
 
 
@@ -203,18 +209,8 @@ def test_groups_and_decisions_go_by_the_same(server, simhash, estate, seed):
     alone = [each for (_, id_), each in held.items() if id_ not in grouped]
     assert not any(accepts(rule, *pair) for pair in combinations(alone, 2))
     if rule.similarity is not None:
-        own = Preset(
-            "own",
-            "shingles-3",
-            rule.max_distance,
-            rule.similarity,
-            "",
-            rule.measure.measure,
-            rule.measure.unit,
-            rule.measure.numbers,
-        )
         bodies = [each["body"] for each in held.values()]
-        kept = [bodies[each] for each in distinct_texts(bodies, preset=own).kept]
+        kept = [bodies[each] for each in distinct_texts(bodies, preset=preset_of(rule)).kept]
         assert not any(accepts(rule, {"body": a}, {"body": b}, is_text=True) for a, b in combinations(kept, 2))
 
 

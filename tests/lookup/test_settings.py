@@ -6,7 +6,6 @@ from es_simhash import InvalidInputError, MappingError, build_mapping
 from es_simhash.lookup.find import find
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.resolve import agree, judge_mappings
 from tests.lookup.looking import look
 from tests.transport.by_hand import ServerError, drive, scripted
 from tests.transport.fake_server import Candidates
@@ -57,13 +56,6 @@ def test_an_index_on_another_cluster_is_refused(index):
     flow = find(scripted(Context(wanted="shingles")), index, LookupOptions(), fingerprint=0)
     with pytest.raises(InvalidInputError, match="'far:i' is on another cluster"):
         drive(flow, Candidates([0]))
-
-
-def test_several_indices_are_asked_by_what_all_of_them_have():
-    """The copy for scripts only if none lacks it, whichever is first."""
-    for first, second in [(True, False), (False, True)]:
-        answer = {"a": {"mappings": build_mapping(value=first)}, "b": {"mappings": build_mapping(value=second)}}
-        assert agree(judge_mappings(answer, Context()), Context()).value is False
 
 
 @pytest.mark.parametrize(

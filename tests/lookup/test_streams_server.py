@@ -39,59 +39,53 @@ def ingest(kind, index, request):
     return lambda make, note, **options: runner.run(write(make, note, **options))
 
 
+def source_of(kind, documents, ended, error=None):
+    """Return a function that makes a source of *documents*, which then raises *error*, or never ends."""
+
+    async def source():
+        try:
+            for document in documents:
+                yield document
+            if error is not None:
+                raise error
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    def blocking():
+        try:
+            yield from documents
+            if error is not None:
+                raise error
+        finally:
+            ended.set()
+
+    return source if kind == "async source" else blocking
+
+
 @kinds
 def test_a_source_that_breaks_off(server, index, ingest, kind):
     """What came before is written and reported; then its own error comes out."""
-    if kind == "async source":
-
-        async def source():
-            for document in numbered(texts(3)):
-                yield document
-            raise OSError("disk")
-
-    else:
-
-        def source():
-            yield from numbered(texts(3))
-            raise OSError("disk")
-
     found = []
     with pytest.raises(OSError, match="disk"):
-        ingest(source, found.append)
+        ingest(source_of(kind, numbered(texts(3)), threading.Event(), OSError("disk")), found.append)
     assert len(found) == len(read_all(server, index)) == 3
+
+
+class EnoughError(Exception):
+    """A caller has had enough reports."""
 
 
 @kinds
 def test_a_caller_that_stops_early(server, index, ingest, kind):
     """The source ends, wherever it waits, and no task stays."""
-    documents = numbered(texts(5))
     ended = threading.Event()
-    if kind == "async source":
-
-        async def source():
-            try:
-                for document in documents:
-                    yield document
-                await asyncio.Event().wait()
-            finally:
-                ended.set()
-
-    else:
-
-        def source():
-            try:
-                yield from documents
-            finally:
-                ended.set()
-
-    class EnoughError(Exception):
-        pass
 
     def note(report):
         raise EnoughError
 
     with pytest.raises(EnoughError):
-        ingest(source, note, batch=1)
+        ingest(source_of(kind, numbered(texts(5)), ended), note, batch=1)
     assert ended.is_set()
     assert len(read_all(server, index)) == 1
 
@@ -99,15 +93,8 @@ def test_a_caller_that_stops_early(server, index, ingest, kind):
 def test_a_cancelled_task(server, index, async_client, runner):
     """It ends at once although its source never gives another document, and the source is closed."""
     simhash = AsyncSimHashClient(async_client)
-    ended = []
-
-    async def source():
-        try:
-            for document in numbered(texts(3)):
-                yield document
-            await asyncio.Event().wait()
-        finally:
-            ended.append(True)
+    ended = threading.Event()
+    source = source_of("async source", numbered(texts(3)), ended)
 
     async def main():
         written = asyncio.Event()
@@ -121,7 +108,7 @@ def test_a_cancelled_task(server, index, async_client, runner):
         task.cancel()
         await asyncio.wait([task], timeout=60)
         assert task.cancelled()
-        assert ended == [True]
+        assert ended.is_set()
         assert len(asyncio.all_tasks()) == 1
 
     runner.run(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
