@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from es_simhash import (
     IndexSettings,
@@ -31,7 +30,6 @@ from es_simhash.connection import (
     server_of_environment,
     split_url,
 )
-from es_simhash.transport.protocol import status_of
 from es_simhash.transport.refusals import is_no_index
 
 _T = TypeVar("_T")
@@ -77,14 +75,10 @@ def find_server(to: To) -> tuple[Server, Login]:
     return server, login if login.headers else login_of_url
 
 
-def _names_like(server: Server, headers: Mapping[str, str], index: str) -> list[str]:
+def _names_like(client: Any, index: str) -> list[str]:
     """Return the indices and aliases that the user may see with names nearly *index*, at most three; one request."""
     try:
-        client, _ = open_client(server, headers, index)
-        try:
-            found = client.indices.get_alias(index="*")
-        finally:
-            client.close()
+        found = client.indices.get_alias(index="*")
     except Exception:  # noqa: BLE001 -- a login may see no other index; that the first is not there is said anyway
         return []
     aliases = [alias for described in found.values() for alias in described.get("aliases") or ()]
@@ -108,35 +102,34 @@ def connect(
     sees what was written; who may not refresh sees it later. Progress is shown, unless *is_quiet*.
     """
     server, login = find_server(to)
+    client: Any = None
     try:
         client, product = open_client(server, login.headers, index)
         has_written = watch_requests(client.transport)
-        try:
-            with tracking() as progress:
-                simhash = SimHashClient(
-                    client,
-                    scheme=scheme,
-                    prefix=to.prefix,
-                    files={**files_of_environment(), **(files or {})},
-                    progress=None if is_quiet else progress,
-                )
-                connection = Connection(simhash, client, product, server.url, {index})
-                yield connection
-            if has_written.is_set():
-                with suppress(Exception):
-                    client.indices.refresh(index=",".join(sorted(connection.to_refresh)), ignore_unavailable=True)
-        finally:
-            client.close()
+        with tracking() as progress:
+            simhash = SimHashClient(
+                client,
+                scheme=scheme,
+                prefix=to.prefix,
+                files={**files_of_environment(), **(files or {})},
+                progress=None if is_quiet else progress,
+            )
+            connection = Connection(simhash, client, product, server.url, {index})
+            yield connection
+        if has_written.is_set():
+            with suppress(Exception):
+                client.indices.refresh(index=",".join(sorted(connection.to_refresh)), ignore_unavailable=True)
     except (EndedError, WrongUseError, BrokenPipeError):
         raise
     except Exception as error:
         hide_login(error, login.headers)
-        like = _names_like(server, login.headers, index) if is_no_index(error) else []
-        if status_of(error) is None and urlsplit(server.url).port != urlsplit(f"//{to.url.rpartition('//')[2]}").port:
-            error.add_note(f"port {urlsplit(server.url).port} was tried, because the URL names none")
+        like = _names_like(client, index) if is_no_index(error) else []
         if os.environ.get("ES_SIMHASH_DEBUG"):
             raise
         raise EndedError(describe(error, url=server.url, like=like), kind_of(error)) from error
+    finally:
+        if client is not None:
+            client.close()
 
 
 def warn_of_lacking(
@@ -152,19 +145,29 @@ def warn_of_lacking(
     Say which documents of *index* nobody has looked at, or grouped: a setup was interrupted, or others write.
     *lacking*: how many; by default they are counted, with a request or two. *unfilled*, *ungrouped*: what follows.
     """
-    from es_simhash.groups.read import count_lacking  # noqa: PLC0415 -- loads numpy
+    from es_simhash.groups.read import count_lacking, count_wordless  # noqa: PLC0415 -- loads numpy
 
-    if lacking is None:
+    try:
         settings, with_groups = connection.settings(index), ungrouped is not None
-        try:
+        if lacking is None:
             lacking = connection.run(lambda server: count_lacking(server, index, settings, with_groups=with_groups))
-        except Exception:  # noqa: BLE001 -- the command itself says what is wrong with the index
-            return
-    no_fingerprint = "with a text field and without fingerprint (texts without letters get none)"
+        unfilled_documents, never_grouped = lacking
+        if unfilled_documents:
+            unfilled_documents -= connection.run(lambda server: count_wordless(server, index, settings))
+    except Exception:  # noqa: BLE001 -- the command itself says what is wrong with the index
+        return
     for number, kind, what, so in (
-        (lacking[0], "without_fingerprint", no_fingerprint, unfilled),
-        (lacking[1], "ungrouped", "never grouped", ungrouped),
+        (unfilled_documents, "without_fingerprint", "with a text and without fingerprint", unfilled),
+        (never_grouped, "ungrouped", "never grouped", ungrouped),
     ):
-        if number and so is not None:
+        if number > 0 and so is not None:
             said = f"{count(number, 'document')} {what}: {so}; run {to.command('setup', index, '--yes')}"
             warn(said, kind=kind, number=number)
+
+
+def warn_of_shared_ids(number: int) -> None:
+    """Say that *number* names of groups stand for several groups, if any do."""
+    if number:
+        said = f"{count(number, 'name')} of several groups, because indices that were not grouped together repeat an id"
+        advice = "run es-simhash reconcile over all of them, or look at each by itself"
+        warn(f"{said}: {advice}", kind="shared_ids", number=number)

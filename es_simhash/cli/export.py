@@ -41,7 +41,6 @@ def mapping(
     *,
     component_template: bool = False,
     index_template: tuple[str, ...] = (),
-    name: str = COMPONENT,
     text_field: TextFields = (),
     max_distance: MaxDistance = None,
     passages: bool = False,
@@ -64,9 +63,8 @@ def mapping(
         component_template:
             Print a component template with the mapping.
         index_template:
-            Print an index template for names that match this pattern; it uses the component template. Repeatable.
-        name:
-            Name of the component template. Default: es-simhash.
+            Print an index template for names that match this pattern; it uses the component template, by the name
+            es-simhash. Repeatable.
         passages:
             Map hashes of passages too, which es-simhash passages needs.
         prefix:
@@ -75,7 +73,7 @@ def mapping(
     if component_template and index_template:
         raise WrongUseError("pass only one of --component-template and --index-template")
     if index_template:
-        _print_whole(build_index_template(index_template, component=name))
+        _print_whole(build_index_template(index_template, component=COMPONENT))
         return
     build = build_component_template if component_template else build_mapping
     how: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance, "prefix": prefix}

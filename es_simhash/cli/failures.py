@@ -5,13 +5,15 @@ servers mean is in ``transport/server_failures.py``.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, NoIndexError, SimHashError, shorten
-from es_simhash.hashing.scheme import Scheme
 from es_simhash.transport.server_failures import describe_failure, is_of_client, unblocking as unblocking  # noqa: PLC0414 -- what commands know of servers
+
+if TYPE_CHECKING:
+    from es_simhash import NearDups, Scheme
 
 
 def describe(error: BaseException, *, url: str | None = None, like: Sequence[str] = ()) -> str:
@@ -20,9 +22,6 @@ def describe(error: BaseException, *, url: str | None = None, like: Sequence[str
     nearly the one that does not exist. A sentence is never cut; the values in it are.
     """
     return " ".join(_describe(error, url or "the server", like).split())
-
-
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def kind_of(error: BaseException) -> str:
@@ -46,10 +45,8 @@ def _describe(error: BaseException, server: str, like: Sequence[str]) -> str:
         return describe_failure(error, server, like)
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot use {shorten(str(error.filename))}: {error.strerror}"
-    if isinstance(error, OSError) and error.errno in _FULL:
-        return f"cannot write to stdout: {error.strerror}"  # whoever writes a file names it
     if isinstance(error, OSError) and error.strerror:
-        return f"cannot read the input or write the output: {error.strerror}"
+        return f"cannot read stdin or write to stdout: {error.strerror}"  # whoever writes a file names it
     if isinstance(error, MemoryError):
         return "not enough memory: pass less text at once"
     return (
@@ -84,7 +81,15 @@ class UnfingerprintedText:
     scheme: str
 
     @classmethod
-    def of(cls, text: str, scheme: Scheme) -> UnfingerprintedText:
+    def of(cls, text: str | None, found: NearDups) -> UnfingerprintedText | None:
+        """Return why nothing was *found* for a *text*, if it has no fingerprint."""
+        if text is None or found.plan is not None or found.scheme is None:
+            return None
+        return cls.why(text, found.scheme)
+
+    @classmethod
+    def why(cls, text: str, scheme: Scheme) -> UnfingerprintedText:
+        """Return why a *text* has no fingerprint by *scheme*."""
         if not text.strip():
             return cls("blank" if text else "empty", scheme.id)
         return cls("left_out" if any(map(str.isalnum, text)) else "no_letters", scheme.id)

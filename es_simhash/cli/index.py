@@ -6,8 +6,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from random import randrange
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from es_simhash import FollowReport, InvalidInputError, PairRule, SimHashClient
-from es_simhash.cli.connect import Connection, connect
-from es_simhash.cli.failures import EndedError, WrongUseError
+from es_simhash.cli.connect import connect
+from es_simhash.cli.failures import WrongUseError
 from es_simhash.cli.lines import read_text
 from es_simhash.cli.options import (
     RULE,
@@ -52,7 +51,6 @@ from es_simhash.cli.stopping import stop_requests
 from es_simhash.errors import shorten
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import sheets_of
-from es_simhash.upkeep.follow_options import find_outage
 
 if TYPE_CHECKING:
     from es_simhash.quality import Diagnosis
@@ -114,7 +112,7 @@ def create(
             changed = connection.simhash.put_mapping(index, dry_run=not yes, **how)
             report: dict[str, Any] = {"indices": changed, "dry_run": not yes}
             line = f"{'added the fields' if yes else 'would add the fields'} to {', '.join(changed)}"
-            line += "" if yes else f"{_recorded(text_field, max_distance)}; nothing changed, pass --yes to do it"
+            line += "" if yes else "; nothing changed, pass --yes to do it"
         else:
             how |= {"passages": bool(passages)}
             made = connection.simhash.create_index(index, mappings=own, settings=settings, dry_run=dry_run, **how)
@@ -127,13 +125,7 @@ def create(
         note(f"the index records {count(max_distance, 'bit')}: {missed}")
 
 
-def _recorded(text_field: tuple[str, ...], max_distance: int | None) -> str:
-    parts = [f"the text fields {', '.join(text_field)}"] if text_field else []
-    parts += [] if max_distance is None else [f"the distance {max_distance}"]
-    return f", and record {' and '.join(parts)}" if parts else ""
-
-
-def _read_mappings(path: str) -> dict[str, Any]:
+def _read_mappings(path: str) -> Any:
     try:
         mapping = json.loads(read_text(path))
     except (json.JSONDecodeError, RecursionError) as error:
@@ -141,11 +133,7 @@ def _read_mappings(path: str) -> dict[str, Any]:
             f"{shorten(path)} is not JSON ({error}): give a mapping, as GET INDEX/_mapping shows it"
         ) from error
     # People have two forms: what goes below "mappings", and a body with that key.
-    if isinstance(mapping, dict) and isinstance(mapping.get("mappings"), dict):
-        mapping = mapping["mappings"]
-    if not isinstance(mapping, dict):
-        raise InvalidInputError(f'{shorten(path)} is not a mapping: give {{"properties": ...}}')
-    return mapping
+    return mapping.get("mappings", mapping) if isinstance(mapping, dict) else mapping
 
 
 def remove_fields(index: str, /, *, groups_only: bool = False, yes: Yes = False, to: To = To()) -> int:
@@ -168,6 +156,8 @@ def remove_fields(index: str, /, *, groups_only: bool = False, yes: Yes = False,
     """
     with connect(to, index) as connection:
         removed = connection.simhash.remove_fields(index, groups_only=groups_only, dry_run=not yes)
+    if not removed.documents and not removed.indices:
+        note(f"{index} has nothing below {to.prefix!r}: --prefix names other fields")
     what = "the groups" if groups_only else repr(to.prefix)
     where = f", and from _meta in the mapping of {', '.join(removed.indices)}" if removed.indices else ""
     done, hint = ("removed", "") if yes else ("would remove", "; nothing changed, pass --yes to do it")
@@ -296,17 +286,13 @@ def _show_sample(found: Diagnosis, to: To) -> None:
         warn(str(reason))
 
 
-# Until the server can be reached for the first time.
-_CONNECT_SECONDS = 5.0
-
-
-@takes(SimHashClient.follow, "once interval workers state_index")
+@takes(SimHashClient.follow, "once interval state_index")
 def follow(index: str, /, *, metrics: float | None = None, to: To = To(), **how: Any) -> int:
     """
     Give whatever other programs write to INDEX its fingerprint, and its group where one is recorded.
 
-    It runs until Ctrl-C or SIGTERM: it then finishes its batch, records how far it came, and ends with exit code 0. A
-    server that cannot be reached is waited for. Run one for each INDEX: a second one only does the same work again.
+    It runs until Ctrl-C or SIGTERM: it then finishes its batch, records how far it came, and ends with exit code 0. If
+    the server can no longer be reached it waits. Run one for each INDEX: a second one only does the same work again.
     What it would do first says es-simhash setup INDEX.
 
     For example:
@@ -321,67 +307,34 @@ def follow(index: str, /, *, metrics: float | None = None, to: To = To(), **how:
         metrics:
             Print the numbers on stdout every so many seconds, one JSON object a line.
     """
-    followed = _Followed(index, metrics)
+    last = FollowReport("waiting")
+    problem, printed_at = "", float("-inf")
     try:
-        with stop_requests(lambda: followed.last.is_idle) as request, _reach(to, index) as connection:
-            reports = connection.simhash.follow(index, **how)
-            with closing(reports):
-                for report in reports:
-                    followed.take(report)
-                    if request.stop is not None:
-                        break
+        with (
+            stop_requests(lambda: last.is_idle) as request,
+            connect(to, index, is_quiet=True) as connection,
+            closing(connection.simhash.follow(index, **how)) as reports,
+        ):
+            for last in reports:
+                for failure in last.failures:
+                    error(str(failure), **failure.to_dict())
+                if last.problem != problem and last.state not in ("reading", "grouping"):
+                    problem = last.problem
+                    if problem:
+                        warn(f"{problem}: waiting", kind=last.state)
+                if metrics is not None and time.monotonic() - printed_at >= metrics:
+                    printed_at = time.monotonic()
+                    print_json(_to_dict(index, last))
+                    sys.stdout.flush()
+                if request.stop is not None:
+                    break
     except KeyboardInterrupt:
         note("stopped")
-    last = followed.last
     if metrics is not None:
         print_json(_to_dict(index, last))
     else:
         show(_to_dict(index, last), f"{index}: {_sentence(last)}")
     return PARTLY if how.get("once") and last.failed else 0
-
-
-class _Followed:
-    """Says what goes wrong, once each, and prints the numbers of *index* at most once in *seconds*, if at all."""
-
-    def __init__(self, index: str, seconds: float | None) -> None:
-        self.last = FollowReport("waiting")
-        self._index = index
-        self._seconds = seconds
-        self._problem = ""
-        self._printed_at = float("-inf")
-
-    def take(self, report: FollowReport) -> None:
-        self.last = report
-        for failure in report.failures:
-            error(str(failure), **failure.to_dict())
-        if report.problem != self._problem and report.state not in ("reading", "grouping"):
-            self._problem = report.problem
-            if report.problem:
-                warn(f"{report.problem}: waiting", kind=report.state)
-        clock = time.monotonic()
-        if self._seconds is not None and clock - self._printed_at >= self._seconds:
-            self._printed_at = clock
-            print_json(_to_dict(self._index, report))
-            sys.stdout.flush()
-
-
-@contextmanager
-def _reach(to: To, index: str) -> Iterator[Connection]:
-    """Connect to the server; wait for one that cannot be reached."""
-    with ExitStack() as stack:
-        said = ""
-        while True:
-            try:
-                connection = stack.enter_context(connect(to, index, is_quiet=True))
-                break
-            except EndedError as failure:
-                if not isinstance(cause := failure.__cause__, Exception) or find_outage(cause, has_begun=False) is None:
-                    raise
-                if (message := str(failure)) != said:
-                    said = message
-                    warn(f"{message}: waiting", kind="retrying")
-                time.sleep(_CONNECT_SECONDS)
-        yield connection
 
 
 def _peak_memory() -> int | None:

@@ -13,9 +13,9 @@ import json
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
@@ -37,11 +37,6 @@ _GZIP = b"\x1f\x8b"
 # Zip archives (and with them Excel's files), Parquet, zstd, bzip2, xz.
 _OTHERS = (b"PK\x03\x04", b"PAR1", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ\0")
 _NO_TEXT = "compressed or binary data: unpack it, or write it as JSON Lines or as CSV in UTF-8; gzip is read as it is"
-
-
-def is_broken(error: Exception) -> bool:
-    """Return whether *error* came from damaged or cut packed data; an OSError of the system has an ``errno``."""
-    return isinstance(error, (EOFError, zlib.error)) or (isinstance(error, OSError) and error.errno is None)
 
 
 def find_wide_encoding(data: bytes) -> str | None:
@@ -97,33 +92,21 @@ def peek(file: IO[bytes]) -> bytes:
 
 @contextmanager
 def open_input(name: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Provide a file, or stdin: as it is stored, and unpacked; the first bytes show how, whatever the name."""
-    with ExitStack() as stack:
-        raw = stack.enter_context(_open(name))
-        head = peek(raw)
-        is_packed = head.startswith(_GZIP)
-        yield raw, cast("IO[bytes]", stack.enter_context(gzip.open(raw))) if is_packed else raw
-
-
-@contextmanager
-def _open(name: str) -> Iterator[IO[bytes]]:
     """
-    Provide a file, or stdin through a new buffer where it has a descriptor.
-    A thread that waits for input holds the lock of its buffer; were that ``sys.stdin``, Python would end with a fatal
-    error.
+    Provide a file, or stdin through a new buffer: as it is stored, and unpacked; the first bytes show how, whatever the
+    name. A thread that waits for input holds the lock of its buffer; were that ``sys.stdin``, Python would end with a
+    fatal error.
     """
-    if name != STDIN:
-        with Path(name).open("rb", buffering=_HEAD_BYTES) as file:
-            yield file
-        return
+    raw: Any
     try:
-        descriptor = sys.stdin.fileno()
-    except (AttributeError, OSError, ValueError):  # a stand-in
-        stream = sys.stdin.buffer
-        yield stream if hasattr(stream, "peek") else cast("IO[bytes]", io.BufferedReader(cast("Any", stream)))
-        return
-    # It is not closed: that would wait for the lock.
-    yield open(descriptor, "rb", buffering=_HEAD_BYTES, closefd=False)  # noqa: SIM115
+        raw = open(sys.stdin.fileno() if name == STDIN else name, "rb", _HEAD_BYTES, closefd=name != STDIN)  # noqa: SIM115
+    except (AttributeError, io.UnsupportedOperation):  # a stand-in
+        raw = io.BufferedReader(cast("Any", sys.stdin.buffer))
+    try:
+        yield raw, cast("IO[bytes]", gzip.open(raw)) if peek(raw).startswith(_GZIP) else raw  # noqa: SIM115
+    finally:
+        if name != STDIN:  # to close stdin would wait for the lock
+            raw.close()
 
 
 def decode(data: bytes, name: str) -> str:
@@ -153,34 +136,26 @@ Format = Literal["auto", "jsonl", "csv"]
 LONGEST_ID_BYTES = 512  # the servers' own limit
 
 _MAYBE_SURROGATE = re.compile(r"\\u[dD]")
-# What an action line of _bulk is, and may say of its document.
-_KINDS = ("index", "create", "update", "delete")
-_SAYS = {
-    *("_index", "_type", "_id", "routing", "_routing", "pipeline", "version", "_version", "version_type"),
-    *("if_seq_no", "if_primary_term", "retry_on_conflict", "require_alias", "dynamic_templates"),
-}
+# The first line of what is written for _bulk.
+_ACTION = re.compile(rb'\{\s*"(index|create|update|delete)"\s*:\s*\{[^{}]*\}\s*\}')
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class Line:
     """
     One document of a file, or one line that is not a document and has a *reason*.
-    *line*: the last line of the document, from 1. *value*: the JSON value (an object remembers its text), or the CSV
-    row as a dict.
+    *name*: of the file, ``-`` for stdin. *line*: the last line of the document, from 1. *value*: the JSON value (an
+    object remembers its text), or the CSV row as a dict.
     """
 
-    file: str
+    name: str
     line: int
     value: Any = None
     reason: str | None = None
 
     @property
-    def name(self) -> str:
-        return "-" if self.file == STDIN else self.file
-
-    @property
     def place(self) -> str:
-        return f"{'stdin' if self.file == STDIN else self.file} line {self.line}"
+        return f"{'stdin' if self.name == '-' else self.name} line {self.line}"
 
 
 class Reader:
@@ -206,25 +181,27 @@ class Reader:
         is_known = len(paths) == len(self._files) and all(path.is_file() for path in paths)
         return sum(path.stat().st_size for path in paths) if is_known else None
 
-    def __iter__(self) -> Iterator[Record]:
+    @contextmanager
+    def records(self) -> Iterator[Iterator[Line]]:
+        """Provide an iterator over the lines, and close the file that is open at the end."""
+        lines = iter(self)
+        try:
+            yield lines
+        finally:
+            with suppress(ValueError):  # a thread waits for input
+                lines.close()
+
+    def __iter__(self) -> Generator[Line]:
         before, is_empty = 0, True
         for name in self._files:
             with open_input(name) as (raw, content):
                 can_tell = raw.seekable()
-                for record in _read(name, content, _format_of(name, self._format), self._delimiter):
+                for line in _read("-" if name == STDIN else name, content, self._format, self._delimiter):
                     self.position, is_empty = before + (raw.tell() if can_tell else 0), False
-                    yield record
+                    yield line
                 self.position = before = before + (raw.tell() if can_tell else 0)
         if is_empty:
             warn(f"no document in {', '.join('stdin' if name == STDIN else name for name in self._files)}")
-
-
-def _format_of(name: str, wanted: Format) -> str:
-    if wanted != "auto":
-        return wanted
-    path = Path(name.lower())
-    suffix = Path(path.stem if path.suffix == ".gz" else path).suffix.removeprefix(".")
-    return suffix if suffix in ("csv", "tsv") else "jsonl"
 
 
 _TSV = (
@@ -239,22 +216,23 @@ _BULK = (
 )
 
 
-def _read(name: str, content: IO[bytes], format_: str, delimiter: str | None) -> Iterator[Record]:
+def _read(name: str, content: IO[bytes], format_: Format, delimiter: str | None) -> Iterator[Line]:
     lines = _Lines(name, content)
+    suffix = next((kind for kind in ("csv", "tsv") if name.lower().removesuffix(".gz").endswith(f".{kind}")), "jsonl")
+    kind = suffix if format_ == "auto" else format_
     try:
         head = peek(content)
-        fault = _TSV if format_ == "tsv" else find_fault(head, is_json=format_ == "jsonl")
-        if fault := fault or (_find_json_fault(head) if format_ == "jsonl" else None):
-            yield Record(name, 1, reason=f"the file is {fault}")
-        elif format_ == "csv":
-            yield from _rows(lines, head, delimiter)
+        fault = _TSV if kind == "tsv" else find_fault(head, is_json=kind == "jsonl")
+        if fault := fault or (_find_json_fault(head) if kind == "jsonl" else None):
+            yield Line(name, 1, reason=f"the file is {fault}")
         else:
-            yield from _json_lines(lines)
+            yield from _rows(lines, head, delimiter) if kind == "csv" else _json_lines(lines)
     except Exception as error:
-        if not is_broken(error):
+        # Damaged or cut packed data; an OSError of the system has a number.
+        if not isinstance(error, (EOFError, zlib.error)) and not (isinstance(error, OSError) and error.errno is None):
             raise
         reason = f"the rest of the file cannot be read: its compressed data are broken ({error})"
-        yield Record(name, lines.number + 1, reason=reason)
+        yield Line(name, lines.number + 1, reason=reason)
 
 
 class _Lines:
@@ -287,99 +265,83 @@ class _Lines:
         fault, self.fault = self.fault, None
         return fault
 
+    def lost(self, reason: str) -> Line:
+        return Line(self.name, self.number, reason=reason)
 
-def _json_lines(lines: _Lines) -> Iterator[Record]:
+
+def _json_lines(lines: _Lines) -> Iterator[Line]:
     for text in lines:
         if fault := lines.take_fault():
-            yield Record(lines.name, lines.number, reason=fault)
+            yield lines.lost(fault)
         elif text.strip():
             yield _parse(lines.name, lines.number, text)
 
 
-def _parse(name: str, number: int, text: str) -> Record:
+def _parse(name: str, number: int, text: str) -> Line:
     try:
         value = read_json(text)
         # Only an escape can make half a character; searching for one is much cheaper than encoding every line.
         if _MAYBE_SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
-        return Record(name, number, value)
+        return Line(name, number, value)
     except UnicodeEncodeError:
         # OpenSearch refuses such a document, and Elasticsearch returns it as bytes that are not UTF-8.
-        return Record(name, number, reason="not usable JSON: it has half a character (a lone surrogate)")
+        return Line(name, number, reason="not usable JSON: it has half a character (a lone surrogate)")
     except RecursionError:
-        return Record(name, number, reason="not usable JSON: nested too deeply")
+        return Line(name, number, reason="not usable JSON: nested too deeply")
     except json.JSONDecodeError as error:
-        return Record(name, number, reason=f"not JSON: {error.msg} at character {error.pos + 1}")
+        return Line(name, number, reason=f"not JSON: {error.msg} at character {error.pos + 1}")
     except ValueError as error:
-        return Record(name, number, reason=f"not usable JSON: {error}")
+        return Line(name, number, reason=f"not usable JSON: {error}")
 
 
 def _find_json_fault(head: bytes) -> str | None:
     """Return what a file is instead of JSON Lines, by its first lines: for _bulk, or one value on several lines."""
     first, _, rest = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
     first = first.strip()
-    if _is_action(_value_of(first)):
+    if _ACTION.fullmatch(first):
         return _BULK
-    # Else a first line that is broken would cost all others.
-    goes_on = _value_of(rest.partition(b"\n")[0]) is None
-    if first == b"{" and goes_on:
-        return f"a JSON object on several lines: {ONE_EACH} (jq -c . does)"
-    is_begun = first.startswith(b"[") and first.endswith(b",") and isinstance(_value_of(first[1:-1]), Mapping)
-    if is_begun or (first in (b"[", b"[{") and (goes_on or rest.rstrip().endswith(b"]"))):
-        return f"a JSON array on several lines: {ONE_EACH} (jq -c '.[]' does)"
+    if first in (b"{", b"[", b"[{") or (first.startswith(b"[{") and first.endswith(b"},")):
+        try:
+            json.loads(rest.partition(b"\n")[0])
+        except (ValueError, RecursionError):
+            return _SEVERAL
+        # The first line of many may be broken; an array has an end.
+        return _SEVERAL if rest.rstrip().endswith(b"]") else None
     return None
 
 
-def _value_of(line: bytes) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _is_action(value: Any) -> bool:
-    if not isinstance(value, Mapping) or len(value) != 1:
-        return False
-    [(kind, said)] = value.items()
-    return kind in _KINDS and isinstance(said, Mapping) and said.keys() <= _SAYS
-
-
-_SEPARATOR = re.compile(rb"sep=([!#-/:-@\[-`{-~\t])\r?$", re.IGNORECASE)  # a first line for Excel
+_SEVERAL = f"JSON on several lines: {ONE_EACH} (jq -c . does, and for an array jq -c '.[]')"
 _MAY_SEPARATE = re.compile(r"[|%>^~:!*=]")
 
 
-def _rows(lines: _Lines, head: bytes, delimiter: str | None) -> Iterator[Record]:
+def _rows(lines: _Lines, head: bytes, delimiter: str | None) -> Iterator[Line]:
     """
     Yield the rows of CSV. One that has, by its quotes, as many fields as the header is believed, whatever is in them;
     each line that another one takes is told.
     """
     # Global to the process, which is ours. The default is 128 KiB, and many texts are longer.
     csv.field_size_limit(LONGEST_LINE)
-    texts = iter(lines)
-    first, _, rest = head.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")
+    first = head.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")[0]
     is_given = delimiter is not None
-    if (said := _SEPARATOR.match(first)) is not None:
-        while not next(texts).strip():  # empty lines before it
-            continue
-        delimiter, first, is_given = delimiter or said[1].decode(), rest.partition(b"\n")[0], True
     # Spreadsheets of many countries write semicolons.
     delimiter = delimiter or max(",;\t", key=lambda separator: first.count(separator.encode()))
     header: list[str] = []
     # Without strict, a quote that is never closed would make the rest of the file one field.
-    rows = csv.reader(texts, delimiter=delimiter, strict=True)
+    rows = csv.reader(iter(lines), delimiter=delimiter, strict=True)
     while True:
         start = lines.number + 1
         try:
             row = next(rows)
         except StopIteration:
             if not header:
-                yield Record(lines.name, max(lines.number, 1), reason="the file has no header, which CSV needs")
+                yield Line(lines.name, max(lines.number, 1), reason="the file has no header, which CSV needs")
             return
         except csv.Error as error:
             yield from _lose(lines, start, f"not CSV: {error}")
             continue
         if fault := lines.take_fault():
-            yield Record(lines.name, lines.number, reason=fault)
+            yield lines.lost(fault)
             if not header:
                 return
         elif not row:
@@ -387,38 +349,37 @@ def _rows(lines: _Lines, head: bytes, delimiter: str | None) -> Iterator[Record]
         elif not header:
             header = row
             if reason := _header_fault(header, None if is_given else delimiter):
-                yield Record(lines.name, lines.number, reason=reason)
+                yield lines.lost(reason)
                 return
         elif len(row) != len(header):
-            reason = f"{len(row)} fields where the header has {len(header)} ({shorten(delimiter.join(header))})"
-            yield Record(lines.name, lines.number, reason=reason)
+            joined = shorten(delimiter.join(header))
+            yield lines.lost(f"{len(row)} fields where the header has {len(header)} ({joined})")
         elif row == header:
-            yield Record(lines.name, lines.number, reason="the header once more, not a document: leave it out")
+            yield lines.lost("the header once more, not a document: leave it out")
         else:
             yield _document(lines, header, row)
 
 
-def _document(lines: _Lines, header: Sequence[str], row: Sequence[str]) -> Record:
+def _document(lines: _Lines, header: Sequence[str], row: Sequence[str]) -> Line:
     """Return the document of a row; spreadsheets write empty columns that have no name."""
     # An empty cell is a missing value: no server accepts "" as a number or a date.
     found = {key: value or None for key, value in zip(header, row, strict=True) if key.strip() or value.strip()}
-    nameless = next((value for key, value in found.items() if not key.strip()), None)
-    if nameless is None:
-        return Record(lines.name, lines.number, found)
-    reason = (
-        f"{shorten(nameless)} stands in a column without a name: name it in the header, or leave it out (in pandas "
-        "with to_csv(index=False))"
-    )
-    return Record(lines.name, lines.number, reason=reason)
+    for name, value in found.items():
+        if not name.strip():
+            return lines.lost(
+                f"{shorten(value)} stands in a column without a name: name it in the header, or leave it out (in "
+                "pandas with to_csv(index=False))"
+            )
+    return Line(lines.name, lines.number, found)
 
 
-def _lose(lines: _Lines, start: int, reason: str) -> Iterator[Record]:
+def _lose(lines: _Lines, start: int, reason: str) -> Iterator[Line]:
     """Yield each line since *start* as one that is lost: by its quotes all are one row."""
     takes = f", and takes lines {start} to {lines.number}" if lines.number > start else ""
     remedy = "double each quote that belongs to a text, also one after a backslash"
-    yield Record(lines.name, start, reason=f"{reason}{takes}: {remedy}")
+    yield Line(lines.name, start, reason=f"{reason}{takes}: {remedy}")
     for number in range(start + 1, lines.number + 1):
-        yield Record(lines.name, number, reason=f"lost in the quoted cell that begins in line {start}")
+        yield Line(lines.name, number, reason=f"lost in the quoted cell that begins in line {start}")
 
 
 def _header_fault(header: Sequence[str], delimiter: str | None) -> str | None:
@@ -429,38 +390,38 @@ def _header_fault(header: Sequence[str], delimiter: str | None) -> str | None:
             f"columns, pass --delimiter '{other[0]}', else --delimiter '{delimiter}'"
         )
     named = [name for name in header if name.strip()]
-    if not named:
-        return f"the header {shorten(list(header))} names no column, so the file is skipped: name them"
-    if len(set(named)) < len(named):
-        return f"the header {shorten(list(header))} names a column twice, so the file is skipped: name each differently"
+    if not named or len(set(named)) < len(named):
+        what = f"names {'a column twice' if named else 'no column'}"
+        return f"the header {shorten(list(header))} {what}, so the file is skipped: give each column a name of its own"
     return None
 
 
-def document_of(record: Record) -> Mapping[str, Any]:
+def document_of(line: Line) -> Mapping[str, Any]:
     """Return the document of a line, also of an export with ``_source``; raise InvalidInputError if it has none."""
-    if record.reason is not None:
-        raise InvalidInputError(record.reason)
-    value = record.value
-    if isinstance(value, list):
-        raise InvalidInputError(f"a list, not a document: {ONE_EACH} (jq -c '.[]' does)")
+    value = line.value
+    if line.reason is not None:
+        raise InvalidInputError(line.reason)
     if not isinstance(value, Mapping):
-        raise InvalidInputError(f"{_as_json(value)} is not a document: write a JSON object on each line")
-    if _is_action(value):
-        raise InvalidInputError("an action line of _bulk, not a document: leave it out")
-    hits = value.get("hits")
-    if "took" in value and isinstance(hits, Mapping) and isinstance(hits.get("hits"), list):
-        raise InvalidInputError(f"the answer of a search, not a document: {ONE_EACH} (jq -c '.hits.hits[]' does)")
+        way = f"{ONE_EACH} (jq -c '.[]' does)" if isinstance(value, list) else "write a JSON object on each line"
+        raise InvalidInputError(f"{json.dumps(value, ensure_ascii=False)[:80]} is not a document: {way}")
     if isinstance(value.get("_source"), Mapping):
         return value.part("_source") if isinstance(value, JsonObject) else cast("Mapping[str, Any]", value["_source"])
     return value
 
 
-def to_action(record: Record, id_field: str | None) -> dict[str, Any]:
-    """Return the bulk action for a line, a document or an export of one; raise InvalidInputError if it is neither."""
-    document = given = document_of(record)
+def to_action(line: Line, id_field: str | None) -> tuple[Line, dict[str, Any] | None]:
+    """Return a line with its bulk action, of a document or an export of one; if it is neither, with the reason."""
+    try:
+        return line, _to_action(line, id_field)
+    except InvalidInputError as failure:
+        return replace(line, reason=str(failure)), None
+
+
+def _to_action(line: Line, id_field: str | None) -> dict[str, Any]:
+    document = given = document_of(line)
     action: dict[str, Any] = {"_op_type": "index"}
-    if document is not record.value:
-        action |= {"_id": record.value.get("_id"), "routing": record.value.get("_routing")}
+    if document is not line.value:
+        action |= {"_id": line.value.get("_id"), "routing": line.value.get("_routing")}
     elif "_id" in document:
         # No server accepts a field of that name inside a document.
         action["_id"] = document["_id"]
@@ -476,11 +437,6 @@ def to_action(record: Record, id_field: str | None) -> dict[str, Any]:
         if (value := action.pop(name, None)) is not None:
             action[name] = check(value)
     return {**action, "_source": document}
-
-
-def _as_json(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def _read_field(document: Any, path: str) -> Any:

@@ -11,22 +11,16 @@ import time
 import uuid
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from es_simhash import EmbeddedServerError, InvalidInputError, MissingDependencyError, SimHashError
 from es_simhash.arguments import check_count
 from es_simhash.cli.connect import connect, find_server
-from es_simhash.cli.failures import WrongUseError
 from es_simhash.cli.options import To, files_of_environment, split_names
 from es_simhash.cli.show import Output, note, print_sheets, print_text, show
-from es_simhash.errors import shorten
 from es_simhash.tables.notebook import Sheet
 
-if TYPE_CHECKING:
-    from es_simhash.servers import EmbeddedServer
-
 _POLL_SECONDS = 0.5
-_LONGEST_WAIT_SECONDS = 180.0
 _LACKS = {"opensearch": "k-NN", "elasticsearch": "Painless, ES|QL, data streams and GET /"}
 
 
@@ -37,8 +31,6 @@ def serve(
     version: str | None = None,
     port: int | None = None,
     data: Path | None = None,
-    heap: str = "1g",
-    wait: bool = False,
 ) -> None:
     """
     Run a local server until Ctrl-C. It keeps its data.
@@ -68,25 +60,16 @@ def serve(
             Port on 127.0.0.1; 0 for any free port. Default: 9200, and any for --demo.
         data:
             Folder for the data. Default: one for each product in your home, and none for --demo.
-        heap:
-            Heap size of the server. Default: 1g.
-        wait:
-            Wait until the server that another es-simhash serve starts on that port answers, and end.
     """
-    from es_simhash.servers import EmbeddedServer, embedded_server  # noqa: PLC0415 -- an extra
+    from es_simhash.servers import embedded_server  # noqa: PLC0415 -- an extra
 
-    if wait and (demo or port == 0):
-        raise WrongUseError(f"--wait and {'--demo' if demo else '--port 0'} do not go together: leave one out")
     port = check_count("port", (0 if demo else 9200) if port is None else port, 0, 65_535)
     folder = data or (None if demo else _default_folder(product))
-    if wait:
-        _wait_for(EmbeddedServer(product, version=version, data=folder, port=port))
-        return
     if port:
         _check_port(port)
     note(f"starting {product} ..." if folder is None else f"starting {product}, data in {folder} ...")
     try:
-        with embedded_server(product, version=version, data=folder, port=port, heap=heap) as server:
+        with embedded_server(product, version=version, data=folder, port=port) as server:
             if demo:
                 show_demo(To(url=server.url))
                 return
@@ -103,15 +86,6 @@ def serve(
         if demo:
             raise
         note("stopped; the data are kept")
-
-
-def _wait_for(server: EmbeddedServer) -> None:
-    until = time.monotonic() + _LONGEST_WAIT_SECONDS
-    while server.health() is None:
-        if time.monotonic() > until:
-            raise EmbeddedServerError(f"no server answers at {server.url}: start it with es-simhash serve")
-        time.sleep(_POLL_SECONDS)
-    show({"url": server.url}, server.url)
 
 
 def show_demo(to: To) -> None:
@@ -187,7 +161,7 @@ def _check_port(port: int) -> None:
             ) from error
 
 
-def mcp(*, index: tuple[str, ...] = (), plans: Path | None = None, to: To = To()) -> None:
+def mcp(*, index: tuple[str, ...] = (), to: To = To()) -> None:
     """
     Serve agents by the Model Context Protocol: they find and explain near-duplicates, and cannot change anything.
 
@@ -197,22 +171,18 @@ def mcp(*, index: tuple[str, ...] = (), plans: Path | None = None, to: To = To()
     For example:
 
         es-simhash mcp --index 'news-*'
-        es-simhash mcp --index news,laws --plans plans/
+        es-simhash mcp --index news,laws
 
     Args:
         index:
             Answer about names that fit this pattern alone. Repeatable. Default: whatever the login may read.
-        plans:
-            Show plans of removal in this folder.
     """
     try:
         from es_simhash.cli.mcp import Tools, serve as serve_agents  # noqa: PLC0415 -- an extra
     except ImportError as error:
         raise MissingDependencyError("mcp is not installed: pip install 'es-simhash[mcp]'") from error
-    if plans is not None and not plans.is_dir():
-        raise InvalidInputError(f"plans {shorten(str(plans))} is not a folder: give the one that the plans are in")
     server, login = find_server(to)
     if sys.stdin is not None and sys.stdin.isatty():
         note("an agent starts this command, and speaks to it over stdin: see docs/stores.md; Ctrl-C ends it")
-    tools = Tools(server, login, split_names(index), plans, prefix=to.prefix, files=files_of_environment())
+    tools = Tools(server, login, split_names(index), prefix=to.prefix, files=files_of_environment())
     asyncio.run(serve_agents(tools))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -17,14 +17,15 @@ from es_simhash import (
     IndexSettings,
     InvalidInputError,
     NearDups,
+    Overlaps,
     SimHashClient,
     fingerprint as fingerprint_of,
     from_hex,
 )
 from es_simhash.cli.app import STDIN
-from es_simhash.cli.connect import Connection, connect, warn_of_lacking
+from es_simhash.cli.connect import Connection, connect, warn_of_lacking, warn_of_shared_ids
 from es_simhash.cli.failures import UnfingerprintedText, WrongUseError, describe, kind_of
-from es_simhash.cli.lines import Reader, Record, document_of, read_text
+from es_simhash.cli.lines import Line, Reader, document_of, read_text
 from es_simhash.cli.options import To, reads, takes
 from es_simhash.cli.show import (
     PARTLY,
@@ -77,7 +78,6 @@ def find(
     document_id: Id = None,
     fingerprint: Annotated[Any, reads(from_hex, "Search for this fingerprint.", "HEX")] = None,
     many: Annotated[str | None, Parameter(name="--input")] = None,
-    text_field: Annotated[tuple[str, ...], Parameter(alias="-t")] = (),
     query: Form | None = None,
     to: To = To(),
     **lookup: Any,
@@ -100,7 +100,7 @@ def find(
         es-simhash find news "the quick brown fox" --max-distance 8
         es-simhash find news --id 4711 --source title,date
         es-simhash find 'news-*' - --filter '{"range": {"date": {"gte": "now-7d"}}}' <article.txt
-        es-simhash find news --input new.jsonl.gz --text-field body >found.jsonl
+        es-simhash find news --input new.jsonl.gz >found.jsonl
         es-simhash find news --id 4711 --query esql
 
     Args:
@@ -112,93 +112,78 @@ def find(
             Search for the text of this file.
         many:
             Search for each line of this file: as for ingest, or JSON strings. Prints JSON Lines.
-        text_field:
-            Field of the text of the documents of --input. Repeatable. Default: what INDEX records.
         query:
             Print the search to paste into Dev Tools, a query bar (KQL, in Dashboards DQL) or Discover (ES|QL).
     """
     others = {"--id": document_id, "--fingerprint": fingerprint, "--input": many}
     content = read_subject(text, file, **others)
-    if many is None and text_field:
-        raise WrongUseError("--text-field is for the documents of --input: leave it out")
     if query is not None:
         _refuse_for_query(query, lookup, is_many=many is not None)
     with connect(to, index) as connection:
         if query is not None:
-            _print_query(connection, to, index, query, (content, document_id, fingerprint), lookup)
+            _print_query(connection, to, index, query, content, document_id, fingerprint, lookup)
             return 0
-        settings = connection.settings(index).values()
         if many is not None:
-            code = _find_many(connection, index, Reader([many]), text_field, lookup)
+            code = _find_many(connection, index, Reader([many]), lookup)
             _warn_of_unfilled(connection, to, index)
             return code
+        settings = connection.settings(index).values()
         if not Output.as_json and "source" not in lookup:
-            fields = list(dict.fromkeys(name for index_settings in settings for name in index_settings.text_fields))
-            lookup["source"] = fields or False
-        near = _Shown(index, lookup.get("source"))
+            lookup["source"] = _text_fields(settings) or False
         try:
-            if document_id is not None:
-                found = connection.simhash.find_near_dups_of(index, document_id, **lookup)
-            else:
-                found = connection.simhash.find_near_dups(index, content, fingerprint=fingerprint, **lookup)
-        except IncompleteSearchError as failure:
-            near.print_part(failure)
-            raise
+            with _printing_a_part(index):
+                if document_id is not None:
+                    found = connection.simhash.find_near_dups_of(index, document_id, **lookup)
+                else:
+                    found = connection.simhash.find_near_dups(index, content, fingerprint=fingerprint, **lookup)
         except InvalidInputError:
             _warn_of_unfilled(connection, to, index)  # the document of --id may be one of them
             raise
-        if content is not None and found.plan is None and found.scheme is not None:
-            why = UnfingerprintedText.of(content, found.scheme)
+        if why := UnfingerprintedText.of(content, found):
             warn(str(why), kind=why.kind, scheme=why.scheme)
-        asked, recorded = lookup.get("max_distance"), max(map(_recorded_distance, settings), default=0)
-        if asked is not None and asked < recorded:
-            note(
-                f"the index records {count(recorded, 'bit')}, and this looks no farther than {asked}: leave "
-                "--max-distance out to find more"
-            )
         _warn_of_unfilled(connection, to, index)
-    near.print(found)
+    _print_found(found, index)
     if not found and found.plan is not None and not Output.as_json:
+        if len((content or " ").split()) == 1:
+            note("the text is one word: if it is the id of a document, pass it with --id")
         has_passages = any(index_settings.passages for index_settings in settings)
-        _say_where_to_go_on(to, index, content, has_passages=has_passages)
+        way = (
+            f"{to.command('create', index, '--existing', '--passages', '--yes')}, {to.command('setup', index, '--yes')}"
+        )
+        after = "" if has_passages else f", after {way}"
+        note(f"a text that is a part of a longer one is found by {to.command('passages', index)}{after}")
+        note("a document that was written a moment ago is found after the next refresh of the index")
     return 0
 
 
-class _Shown:
-    """Prints what a lookup finds in *index*; *fields*: those that come first."""
+def _text_fields(settings: Iterable[IndexSettings]) -> list[str]:
+    return list(dict.fromkeys(name for index_settings in settings for name in index_settings.text_fields))
 
-    def __init__(self, index: str, fields: Any = ()) -> None:
-        self._how: Any = {"known": {"index": index}, "first": fields if isinstance(fields, list) else ()}
 
-    def print(self, found: Any) -> None:
-        what = (
-            f"no near-duplicates {found.rule or ''}"
-            if isinstance(found, NearDups)
-            else "no documents with shared passages"
-        )
-        if Output.as_json or found:
-            show(found, **self._how)
-        else:
-            print_line(what.rstrip())
-        if isinstance(found, NearDups) and not Output.as_json:
-            for rejected in found.rejected if len(found) < _FEW else ():
-                note(f"rejected: {rejected}")
-            for reason in found.unverified:
-                warn(str(reason))
+def _print_found(found: NearDups | Overlaps, index: str) -> None:
+    """Print what a lookup in *index* found."""
+    if Output.as_json or found:
+        show(found, known={"index": index})
+    elif isinstance(found, NearDups):
+        print_line(f"no near-duplicates {found.rule or ''}".rstrip())
+    else:
+        print_line("no documents with shared passages")
+    if isinstance(found, NearDups) and not Output.as_json:
+        for rejected in found.rejected if len(found) < _FEW else ():
+            note(f"rejected: {rejected}")
+        for reason in found.unverified:
+            warn(str(reason))
 
-    def print_part(self, failure: IncompleteSearchError) -> None:
-        """Print what was found by a search that is not complete."""
+
+@contextmanager
+def _printing_a_part(index: str) -> Iterator[None]:
+    """Print what a search found within the block that is not complete, and fail."""
+    try:
+        yield
+    except IncompleteSearchError as failure:
         if failure.results is not None and (Output.as_json or failure.results):
-            self.print(failure.results)
-
-
-def _say_where_to_go_on(to: To, index: str, content: str | None, *, has_passages: bool) -> None:
-    if len((content or " ").split()) == 1:
-        note("the text is one word: if it is the id of a document, pass it with --id")
-    add = to.command("create", index, "--existing", "--passages", "--yes")
-    after = "" if has_passages else f", after {add} and {to.command('setup', index, '--yes')}"
-    note(f"a text that is a part of a longer one is found by {to.command('passages', index)}{after}")
-    note("a document that was written a moment ago is found after the next refresh of the index")
+            _print_found(failure.results, index)
+        raise
 
 
 def _refuse_for_query(form: Form, lookup: Mapping[str, Any], *, is_many: bool) -> None:
@@ -213,30 +198,30 @@ def _print_query(
     to: To,
     index: str,
     form: Form,
-    asked: tuple[str | None, str | None, int | None],
+    text: str | None,
+    id_: str | None,
+    wanted: int | None,
     lookup: Mapping[str, Any],
 ) -> None:
     """Print the search for a text, a document or a fingerprint, and on stderr what its hits are."""
-    text, id_, wanted = asked
-    simhash = connection.simhash
-    if form == "esql" and connection.product == "opensearch":
+    is_opensearch = connection.product == "opensearch"
+    if form == "esql" and is_opensearch:
         raise InvalidInputError("OpenSearch has no ES|QL: give --query dev-tools, or kql for a query bar")
-    rule = simhash.get_rule(index)
+    rule = connection.simhash.get_rule(index)
     if id_ is not None:
-        wanted = simhash.get_fingerprint(index, id_, routing=lookup.get("routing"))
+        wanted = connection.simhash.get_fingerprint(index, id_, routing=lookup.get("routing"))
     elif text is not None:
         scheme = next(iter(connection.settings(index).values())).scheme
         wanted = fingerprint_of(text, scheme=scheme)
         if wanted is None:
-            raise InvalidInputError(str(UnfingerprintedText.of(text, scheme)))
-    preset = lookup.get("preset")
-    by_rule = rule.max_distance if preset is None else PRESETS[preset].max_distance
-    if form == "kql" and "max_distance" not in lookup and by_rule > MOST_KQL_BITS:
-        other = "dev-tools" if connection.product == "opensearch" else "esql"
-        left_out = f"near-duplicates at more, up to {by_rule}, are left out; --query {other} finds them"
-        note(f"a query bar has room for {MOST_KQL_BITS} bits: {left_out}")
-        by_rule = MOST_KQL_BITS
-    distance = lookup.get("max_distance", by_rule)
+            raise InvalidInputError(str(UnfingerprintedText.why(text, scheme)))
+    distance = rule.max_distance if "preset" not in lookup else PRESETS[lookup["preset"]].max_distance
+    if form == "kql" and "max_distance" not in lookup and distance > MOST_KQL_BITS:
+        left_out = f"near-duplicates at more, up to {distance}, are left out"
+        other = "dev-tools" if is_opensearch else "esql"
+        note(f"a query bar has room for {MOST_KQL_BITS} bits: {left_out}; --query {other} finds them")
+        distance = MOST_KQL_BITS
+    distance = lookup.get("max_distance", distance)
     printed = paste_lookup(
         form,
         index,
@@ -258,35 +243,27 @@ def _print_query(
         print_text(printed)
 
 
-def _recorded_distance(settings: IndexSettings) -> int:
-    """Return the distance that an index records, 0 for none."""
-    return settings.rule.max_distance if settings.is_grouped else settings.max_distance or 0
-
-
 def _warn_of_unfilled(connection: Connection, to: To, index: str) -> None:
     """Called after the lookup, which it must not delay."""
     warn_of_lacking(connection, to, index, unfilled="no lookup finds them", ungrouped=None)
 
 
-def _find_many(
-    connection: Connection, index: str, reader: Reader, text_fields: tuple[str, ...], lookup: dict[str, Any]
-) -> int:
-    waiting: deque[tuple[Record, str | InvalidInputError]] = deque()  # read, and not answered
+def _find_many(connection: Connection, index: str, reader: Reader, lookup: dict[str, Any]) -> int:
+    waiting: deque[tuple[Line, str | InvalidInputError]] = deque()  # read, and not answered
 
     def texts() -> Iterator[Any]:
-        fields = text_fields
-        for record in reader:
-            if not fields and isinstance(record.value, Mapping):
-                fields = _recorded_text_fields(connection, index)
-            question = _question(record, fields)
-            waiting.append((record, question))
+        for line in reader:
+            question = _question(connection, index, line)
+            waiting.append((line, question))
             yield question if isinstance(question, str) else None  # which fails in its place
 
     failed = 0
     with Tracker("finding", total=reader.total) as tracker:
         for answer in connection.simhash.stream_near_dups_many(index, texts(), **lookup):
-            record, question = waiting.popleft()
-            failed += _print_answer(record, question, answer if isinstance(question, str) else question)
+            line, question = waiting.popleft()
+            outcome = answer if isinstance(question, str) else question
+            failed += isinstance(outcome, Exception)
+            _print_answer(line, question, outcome)
             tracker.advance(1, completed=reader.position)
     if failed:
         said = f"{count(failed, 'line')} of {tracker.done:,} failed: see their error in the output"
@@ -294,34 +271,25 @@ def _find_many(
     return PARTLY if failed else 0
 
 
-def _print_answer(record: Record, text: str | Exception, outcome: NearDups | Exception) -> bool:
-    """Print the answer to one line of a file as one line of JSON; return whether it failed."""
+def _print_answer(line: Line, text: str | Exception, outcome: NearDups | Exception) -> None:
+    """Print the answer to one line of a file as one line of JSON."""
     found = outcome.results if isinstance(outcome, IncompleteSearchError) else outcome
-    shown: dict[str, Any] = {"line": record.line}
+    shown: dict[str, Any] = {"line": line.line}
     if isinstance(found, NearDups):
         shown |= found.to_dict()
-        if isinstance(text, str) and found.plan is None and found.scheme is not None:
-            why = UnfingerprintedText.of(text, found.scheme)
+        if isinstance(text, str) and (why := UnfingerprintedText.of(text, found)):
             shown["no_fingerprint"] = {"kind": why.kind, "message": str(why)}
     if isinstance(outcome, Exception):
         shown["error"] = {"kind": kind_of(outcome), "message": describe(outcome)}
     print_json(shown)
-    return isinstance(outcome, Exception)
 
 
-def _recorded_text_fields(connection: Connection, index: str) -> tuple[str, ...]:
-    recorded = [settings.text_fields for settings in connection.settings(index).values() if settings.text_fields]
-    if not recorded:
-        raise InvalidInputError(f"index {index} does not record its text field: pass --text-field")
-    return recorded[0]
-
-
-def _question(record: Record, text_fields: tuple[str, ...]) -> str | InvalidInputError:
+def _question(connection: Connection, index: str, line: Line) -> str | InvalidInputError:
     """Return the text of a line, or why it has none. The text of a document without text is empty."""
-    if record.reason is None and isinstance(record.value, str):
-        return record.value
+    if line.reason is None and isinstance(line.value, str):
+        return line.value
     try:
-        return read_document(document_of(record), text_fields) or ""
+        return read_document(document_of(line), _text_fields(connection.settings(index).values())) or ""
     except InvalidInputError as failure:
         return failure
 
@@ -357,17 +325,12 @@ def passages(
             Search for the text of this file.
     """
     content = read_subject(text, file, **{"--id": document_id})
-    shown = _Shown(index)
-    with connect(to, index) as connection:
-        try:
-            if document_id is not None:
-                found = connection.simhash.find_passages_of(index, document_id, **how)
-            else:
-                found = connection.simhash.find_passages(index, content or "", **how)
-        except IncompleteSearchError as failure:
-            shown.print_part(failure)
-            raise
-    shown.print(found)
+    with connect(to, index) as connection, _printing_a_part(index):
+        if document_id is not None:
+            found = connection.simhash.find_passages_of(index, document_id, **how)
+        else:
+            found = connection.simhash.find_passages(index, content or "", **how)
+    _print_found(found, index)
     for line in found.stale:
         warn(line)
 
@@ -406,10 +369,9 @@ def groups(index: str, /, *, pairs: bool = False, against: str | None = None, to
         against:
             With --pairs: pair each document with those of this other index.
     """
-    if refused := how.keys() & (_OF_GROUPS if pairs else _OF_PAIRS) or (
-        {"against"} if against and not pairs else set()
-    ):
-        named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(refused))
+    refused = how.keys() & (_OF_GROUPS if pairs else _OF_PAIRS)
+    if refused or (against and not pairs):
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(refused) or ["against"])
         raise WrongUseError(f"{named}: for {'groups; leave it out, or --pairs' if pairs else '--pairs; pass it too'}")
     with connect(to, index) as connection:
         if pairs:
@@ -421,7 +383,11 @@ def groups(index: str, /, *, pairs: bool = False, against: str | None = None, to
 def _print_groups(connection: Connection, to: To, index: str, how: dict[str, Any]) -> None:
     found = merged = 0
     rows: list[Mapping[str, Any]] = []
-    first = how["source"] if isinstance(how.get("source"), list) else []
+
+    def print_rows() -> None:
+        print_sheets(Sheet("", rows), known={"index": index})
+        rows.clear()
+
     with closing(connection.simhash.groups(index, **how)) as every:
         for group in every:
             found += 1
@@ -432,15 +398,10 @@ def _print_groups(connection: Connection, to: To, index: str, how: dict[str, Any
             _, [sheet] = sheets_of(group)
             rows += sheet.rows if isinstance(sheet, Sheet) else ()
             if len(rows) >= _TOGETHER:
-                print_sheets(Sheet("", rows), known={"index": index}, first=first)
-                rows.clear()
-    if rows:
-        print_sheets(Sheet("", rows), known={"index": index}, first=first)
+                print_rows()
+    print_rows()
     warn_of_lacking(connection, to, index)
-    if merged:
-        said = f"{count(merged, 'name')} of several groups, because indices that were not grouped together repeat an id"
-        advice = "run es-simhash reconcile over all of them, or look at each by itself"
-        warn(f"{said}: {advice}", kind="shared_ids", number=merged)
+    warn_of_shared_ids(merged)
     if not found:
         note(f"no group of {how.get('min_size', 2)} or more documents")
 

@@ -56,7 +56,7 @@ def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
     for word in words:
         key, equals, text = word.partition("=")
         if not key or not equals:
-            raise WrongUseError(f"--set {word!r} is not KEY=VALUE, as in --set size=5")
+            raise WrongUseError(f"--set {word!r} is not KEY=VALUE, as in --set top=50")
         try:
             settings[key] = json.loads(text)
         except (ValueError, RecursionError):
@@ -95,22 +95,17 @@ class Described:
     set: tuple[str, ...] = ()
     preprocess: Annotated[tuple[str, ...], Parameter(choices=STEPS)] = ()
 
-    def build(self) -> Scheme | str | None:
+    def build(self) -> Scheme | None:
         """Return the scheme, ``None`` if none is described."""
         settings, name = parse_settings(self.set), self.scheme
-        if not settings and not self.preprocess:
-            if name is not None:
-                get_scheme(name)  # refuses an unknown name before anything is done
-            return name
         if name is None and not settings.keys().isdisjoint(FILES):
             name = "keywords"
-        if name is None and settings:
-            raise WrongUseError("--set needs --scheme: each scheme has its own parameters")
-        if "preprocess" in settings:
-            raise WrongUseError("preprocess is an option of its own: pass --preprocess STEP")
-        steps = {"preprocess": self.preprocess} if self.preprocess else {}
+        if self.preprocess:
+            settings["preprocess"] = self.preprocess
+        if name is None and not settings:
+            return None
         try:
-            return get_scheme(name or DEFAULT_SCHEME, **settings, **steps)
+            return get_scheme(name or DEFAULT_SCHEME, **settings)
         except TypeError as error:
             raise InvalidInputError(str(error)) from error
 

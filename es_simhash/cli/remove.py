@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from es_simhash import DuplicateResult, Removed, Restored, SimHashClient, removal_history
-from es_simhash.cli.connect import connect, warn_of_lacking
+from es_simhash import DuplicateResult, InvalidInputError, Removed, SimHashClient, removal_history
+from es_simhash.cli.connect import Connection, connect, warn_of_lacking
 from es_simhash.cli.failures import WrongUseError
 from es_simhash.cli.options import RULE, DryRun, To, Yes, takes
 from es_simhash.cli.output_files import end_report, open_report, refuse_output, write_whole
@@ -26,13 +26,16 @@ from es_simhash.cli.show import (
     count,
     error,
     note,
-    print_folded,
     print_json,
     print_line,
     print_sheets,
+    print_text,
     show,
+    visible,
     warn,
 )
+from es_simhash.errors import shorten
+from es_simhash.mapping.user_fields import find_field_faults
 from es_simhash.removal.decisions import in_words
 from es_simhash.removal.removal_file import RemovalFile, open_archived
 from es_simhash.removal.review import Review, example_line
@@ -68,6 +71,7 @@ def plan(index: str, /, *, out: str | None = None, to: To = To(), **how: Any) ->
     """
     with connect(to, index) as connection:
         made = connection.simhash.plan_removal(index, out, **how)
+        _warn_of_fields(connection, index, how.get("show", ()))
         lacking = made.without_fingerprint, made.ungrouped
         warn_of_lacking(
             connection,
@@ -93,7 +97,7 @@ def plan(index: str, /, *, out: str | None = None, to: To = To(), **how: Any) ->
     print_line(f"{place}{count(made.count, 'document')} of {made.documents:,} would be removed, nothing changed")
     print_line(made.loss_words)
     for line in made.examples:
-        print_folded([f"  {line.loss}: {example_line(line)}"])
+        print_text(visible(f"  {line.loss}: {example_line(line)}"))
     for advice in made.advice:
         print_line(advice)
     print_line(f"rule: {made.rule}")
@@ -107,6 +111,23 @@ def plan(index: str, /, *, out: str | None = None, to: To = To(), **how: Any) ->
         _print_next(out, made.count, made.held)
     elif made.count:
         print_line("next: the same command with --out FILE, which makes a removal of it")
+
+
+def _warn_of_fields(connection: Connection, index: str, fields: Sequence[str]) -> None:
+    """Say which *fields* to show no index maps."""
+    if fields:
+        found = dict(connection.client.indices.get_mapping(index=index))
+        mappings = {name: described.get("mappings") or {} for name, described in found.items()}
+        for fault in find_field_faults(None, None, fields, mappings):
+            warn(f"--show: {fault}", kind=fault.kind, field=fault.field)
+
+
+def _check_removals(paths: Iterable[str]) -> None:
+    """Refuse a name of an index, or any other, where the file of a removal is wanted."""
+    for path in paths:
+        if not Path(path).exists():
+            advice = "es-simhash plan INDEX --out FILE makes one"
+            raise InvalidInputError(f"{shorten(path)} is not a file: give a removal; {advice}")
 
 
 def _print_next(path: str, removals: int, held: int) -> None:
@@ -143,6 +164,7 @@ def review(
         limit:
             Number of lines printed, what loses most first. Default: 20. The page has all of them.
     """
+    _check_removals([removal])
     with Review(removal) as found:
         number = sum(found.summary.losses.values())
         if html is not None:
@@ -156,7 +178,8 @@ def review(
             print_line(f"{said}: open it in a browser; what stays and what goes can be decided there")
             print_line(f"sha256: {found.sha256}")
         else:
-            print_folded(found.text(limit=limit))
+            for line in found.text(limit=limit):
+                print_text(visible(line))
             if (rest := number - limit) > 0:
                 note(f"{count(rest, 'more line')}: raise --limit, or write a page with --html FILE")
         _print_next(removal, found.summary.removals, number - found.summary.removals)
@@ -194,6 +217,7 @@ def apply(
         quiet:
             Print a summary and what went wrong, and no line for each document.
     """
+    _check_removals([removal])
     with RemovalFile(removal, writes=yes, is_checked=False) as file:  # also where a run stopped while it wrote
         header, going = file.header, file.count_lines("going")
     names = sorted(header.index_uuids)
@@ -257,57 +281,47 @@ def restore(
         report:
             Write the outcome of each document to this file, as JSON Lines.
     """
-    counts = _Restored()
+    _check_removals(removals)
+    actions, kinds = Counter[str](), Counter[str]()
     ended: DamagedError | OSError | None = None
-    with ExitStack() as stack, connect(to, index or _first_index(removals[0], writes=not dry_run)) as connection:
+    with open_archived(removals[0], writes=not dry_run) as removal:
+        first = min(removal.header.index_uuids, default="-")  # the product of the server is found by it
+    with ExitStack() as stack, connect(to, index or first) as connection:
         file = open_report(stack, report, removals, dry_run=dry_run)
         with closing(connection.simhash.restore(removals, index=index, dry_run=dry_run)) as records:
             try:
                 for record in records:
-                    counts.add(record, file)
+                    actions[record.action] += 1
                     connection.to_refresh.add(record.index)
+                    if file is not None:
+                        file.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
+                    if not record.is_done:
+                        kinds[record.kind or record.action] += 1
+                        if kinds.total() <= SHOWN_FAILURES:
+                            fields = record.to_dict() | {"kind": record.kind or record.action}
+                            error(f"{record.index}/{record.id}: {record.action}: {record.reason}", **fields)
                 end_report(file)
             except (DamagedError, OSError) as failure:  # of a removal, or of the report
                 ended = failure
         others = "; then their groups are put right, which may change the group fields of other documents, too"
-        ending = (others if counts.actions["would restore"] else "") + DRY * dry_run
-        show({"dry_run": dry_run, "documents": dict(counts.actions)}, counts.sentence() + ending)
+        ending = others * bool(actions["would restore"]) + DRY * dry_run
+        found = ", ".join(f"{number:,} {_WORDS[action]}" for action, number in sorted(actions.items()))
+        sentence = f"{count(actions.total(), 'document')}: {found or 'nothing to do'}{ending}"
+        show({"dry_run": dry_run, "documents": dict(actions)}, sentence)
         if ended is not None:
             raise ended
-    if number := counts.kinds.total():
-        by_kind = ", ".join(f"{kind} {found:,}" for kind, found in sorted(counts.kinds.items()))
-        said = f"{count(number, 'document')} not restored ({by_kind})"
-        error(said, kind="not_carried_out", number=number, kinds=dict(counts.kinds))
-    return PARTLY if counts.kinds else 0
+    return _say_kinds(kinds, "document", "not restored")
 
 
-def _first_index(path: str, *, writes: bool) -> str:
-    """Return an index of the removal, by which the product of the server is found."""
-    with open_archived(path, writes=writes) as removal:
-        return min(removal.header.index_uuids, default="-")
-
-
-class _Restored:
-    """Counts outcomes, writes them to the report, and shows the first that went wrong."""
-
-    def __init__(self) -> None:
-        self.actions: Counter[str] = Counter()
-        self.kinds: Counter[str] = Counter()
-
-    def add(self, record: Restored, report: IO[str] | None) -> None:
-        self.actions[record.action] += 1
-        if report is not None:
-            report.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
-        if not record.is_done:
-            kind = record.kind or record.action
-            self.kinds[kind] += 1
-            if self.kinds.total() <= SHOWN_FAILURES:
-                fields = record.to_dict() | {"kind": kind}
-                error(f"{record.index}/{record.id}: {record.action}: {record.reason}", **fields)
-
-    def sentence(self) -> str:
-        found = [f"{number:,} {_WORDS[action]}" for action, number in sorted(self.actions.items())]
-        return f"{count(self.actions.total(), 'document')}: {', '.join(found) or 'nothing to do'}"
+def _say_kinds(kinds: Counter[str], noun: str, what: str, advice: str = "") -> int:
+    """Say how many were *what*, by kind, and return the exit code."""
+    if not kinds:
+        return 0
+    number = kinds.total()
+    names = {"missing": "gone"}
+    by_kind = ", ".join(f"{names.get(kind, kind)} {found:,}" for kind, found in sorted(kinds.items()))
+    error(f"{count(number, noun)} {what} ({by_kind}){advice}", kind="not_carried_out", number=number, kinds=dict(kinds))
+    return PARTLY
 
 
 # Removed documents that are printed for the one that stands for them.
@@ -345,22 +359,16 @@ def history(id: str, removals: tuple[str, ...] = (), /) -> int:
     return 0 if found else 1
 
 
-def _moment(at: str) -> str:
-    """Return a moment to the second, in two words, so that a narrow column folds it between day and time."""
-    return f"{at[:10]} {at[11:19]}"
-
-
 def _cells_of_removed(removed: Removed) -> dict[str, Any]:
-    is_elsewhere = removed.canonical_index != removed.index
     return {
         "id": removed.id,
         "deleted for": removed.canonical,
         "bits": removed.distance,
-        "at": _moment(removed.deleted or removed.at),
+        "at": removed.deleted or removed.at,
         "then": "kept" if removed.kept else "archived" if removed.deleted is None else None,
-        "restored": removed.restored and _moment(removed.restored),
+        "restored": removed.restored,
         "index": removed.index,
-        "its index": removed.canonical_index if is_elsewhere else None,
+        "its index": None if removed.canonical_index == removed.index else removed.canonical_index,
         "file": removed.path,
         "approved by": in_words(removed.approved) or None,
     }
@@ -369,45 +377,24 @@ def _cells_of_removed(removed: Removed) -> dict[str, Any]:
 @dataclass(slots=True)
 class Counts:
     """
-    How many lines there are; of them, kept by decision, done by an earlier run, and by kind not carried out,
-    and the kinds of these that the same command may carry out *again*.
-    *before*: documents that an earlier decision keeps, so that the plan has no line for them.
+    How many documents were deleted, or would be, by this run and by *earlier* ones; how many stay by decision; and how
+    many, by kind, for another reason.
     """
 
-    before: int = 0
-    total: int = 0
-    decided: int = 0
+    done: int = 0
     earlier: int = 0
+    decided: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    again: set[str] = field(default_factory=set)
-
-    def add(self, record: DuplicateResult) -> None:
-        self.total += 1
-        self.decided += record.kind == "decided"
-        self.earlier += record.earlier
-        if not record.is_done and record.kind is not None:
-            self.kinds[record.kind] += 1
-            self.again |= {record.kind} if record.may_be_done else set()
-
-    @property
-    def all_gone(self) -> bool:
-        """Whether other programs deleted every document, so that one sentence says it all."""
-        return self.total == self.kinds["missing"] > 0
-
-    @property
-    def done(self) -> int:
-        return self.total - self.kinds.total() - self.decided - self.earlier
 
     @property
     def kept(self) -> dict[str, int]:
-        """How many were not, by kind, also by decision."""
-        return dict(self.kinds) | ({"decided": number} if (number := self.decided + self.before) else {})
+        """How many stay, by kind, also by decision."""
+        return dict(self.kinds) | ({"decided": self.decided} if self.decided else {})
 
     @property
     def decided_words(self) -> str:
         """What the line about the deletions says of those that are kept by decision."""
-        number = self.decided + self.before
-        return f"; {number:,} {'stays' if number == 1 else 'stay'} by decision" if number else ""
+        return f"; {self.decided:,} {'stays' if self.decided == 1 else 'stay'} by decision" if self.decided else ""
 
 
 def show_records(
@@ -417,60 +404,50 @@ def show_records(
     Print the records if they are *is_listed*, for people only the first, then what is not carried out; return counts.
     What an earlier run deleted is a record of its own only as JSON. *decided*: how many stay without a record.
     """
-    counts = Counts(before=decided or 0)
-    told = 0
+    counts = Counts(decided=decided or 0)
+    listed = 0
     rows: list[dict[str, Any]] = []
-    gone: list[DuplicateResult] = []  # the first ones, as long as nothing else was found
+    again: set[str] = set()
     for record in records:
-        counts.add(record)
         if is_listed and Output.as_json:
             print_json(record.to_dict())
-        if counts.all_gone:
-            gone += [record] if len(gone) < SHOWN else []
+        if record.earlier:
+            counts.earlier += 1
             continue
-        for one in (*gone, record):
-            if len(rows) < SHOWN and not one.earlier:
-                rows.append(_cells(one))
-            if not one.is_done and one.kind is not None and (told := told + 1) <= SHOWN_FAILURES:
-                what = "" if one.kind == "missing" else f" {'would be' if is_dry else 'was'} {one.action}"
-                error(f"{one.index}/{one.id}{what}: {one.reason}", **one.to_dict())
-        gone.clear()
-    listed = 0 if counts.all_gone else counts.total - counts.earlier
-    if is_listed and not Output.as_json and listed:
+        listed += 1
+        if len(rows) < SHOWN:
+            rows.append(_cells(record))
+        if record.kind == "decided":
+            counts.decided += 1
+        elif record.is_done or record.kind is None:
+            counts.done += 1
+        else:
+            counts.kinds[record.kind] += 1
+            again |= {record.kind} if record.may_be_done else set()
+            if counts.kinds.total() <= SHOWN_FAILURES:
+                what = "" if record.kind == "missing" else f" {'would be' if is_dry else 'was'} {record.action}"
+                error(f"{record.index}/{record.id}{what}: {record.reason}", **record.to_dict())
+    if is_listed and not Output.as_json:
         # No id of a document that goes is cut.
         print_sheets(Sheet("", rows, folded=("id", "index", "duplicate of", "in")))
         if listed > SHOWN:
             print_line(f"and {listed - SHOWN:,} more (--json prints all)")
-    if counts.kinds:
-        said = _said_gone(counts.total) if counts.all_gone else _not_carried_out(counts, is_dry=is_dry)
-        error(said, kind="not_carried_out", number=counts.kinds.total(), kinds=dict(counts.kinds))
+    what = f"{'would not be' if is_dry else 'not'} carried out"
+    _say_kinds(counts.kinds, "line", what, f": {_advice(counts.kinds.keys() - again, is_again=bool(again))}")
     return counts
 
 
-def _said_gone(number: int) -> str:
-    which, them = (f"all {number:,} are", "them") if number > 1 else ("the document is", "it")
-    return (
-        f"{which} gone already: nothing is left to do; another program deleted {them}, or another removal, which has "
-        f"{them}"
-    )
+_ADVICE = {
+    "not_restored": "put back what was archived with es-simhash restore",
+    "unarchived": "look for a copy of the file, or plan again, for what is unarchived",
+    "missing": "",
+}
 
 
-def _not_carried_out(counts: Counts, *, is_dry: bool) -> str:
-    kinds = counts.kinds
-    by_kind = ", ".join(f"{'gone' if kind == 'missing' else kind} {number:,}" for kind, number in sorted(kinds.items()))
-    were_not = "would not be" if is_dry else "not"
-    return f"{count(kinds.total(), 'line')} {were_not} carried out ({by_kind}): {_advice(set(kinds), counts.again)}"
-
-
-_NO_NEW_PLAN = {"not_restored", "unarchived", "missing"}
-
-
-def _advice(found: set[str], again: set[str]) -> str:
-    parts = ["run the same command again for what was refused"] if again else []
-    parts += ["put back what was archived with es-simhash restore"] if "not_restored" in found else []
-    parts += ["look for a copy of the file, or plan again, for what is unarchived"] if "unarchived" in found else []
-    parts += ["plan again for what was changed"] if found - again - _NO_NEW_PLAN else []
-    return ", and ".join(parts or ["nothing is left to do for what is gone"])
+def _advice(kinds: Iterable[str], *, is_again: bool) -> str:
+    parts = dict.fromkeys(_ADVICE.get(kind, "plan again for what was changed") for kind in sorted(kinds))
+    again = ["run the same command again for what was refused"] if is_again else []
+    return ", and ".join([*again, *filter(None, parts)]) or "nothing is left to do for what is gone"
 
 
 def _cells(record: DuplicateResult) -> dict[str, Any]:

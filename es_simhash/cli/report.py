@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from es_simhash import SimHashClient
-from es_simhash.cli.connect import connect, warn_of_lacking
+from es_simhash.cli.connect import connect, warn_of_lacking, warn_of_shared_ids
 from es_simhash.cli.failures import WrongUseError
 from es_simhash.cli.options import To, takes
 from es_simhash.cli.output_files import refuse_output, write_whole
-from es_simhash.cli.show import PARTLY, Output, count, note, print_json, print_line, show, warn
+from es_simhash.cli.show import PARTLY, Output, print_json, print_line, show, warn
 
 
 @takes(SimHashClient.report, "time_field source_field filter")
@@ -62,12 +62,7 @@ def report(
         with connect(to, index) as connection:
             stats = connection.simhash.stats(index, **how)
         show(stats)
-        if several := stats.groups.several_canonicals:
-            note(
-                f"{count(several, 'name')} of several groups, because indices that were not grouped together repeat "
-                "an id; each name counts as one group: run es-simhash reconcile over all of them, or count each by "
-                "itself"
-            )
+        warn_of_shared_ids(stats.groups.several_canonicals)
         return
     if out is not None:
         refuse_output(out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from es_simhash import SimHashClient
@@ -49,21 +50,15 @@ def setup(index: str, /, *, yes: Yes = False, described: Described = Described()
     """
     with connect(to, index, scheme=described.build(), files=described.files) as connection:
         found = connection.simhash.setup(index, dry_run=not yes, **how)
-        example = "ID"
-        if not Output.as_json and found.groups and found.groups.duplicates:
-            tagged = {"size": 1, "_source": False, "query": {"exists": {"field": f"{to.prefix}.duplicate_of"}}}
-            hits = connection.client.search(index=index, body=tagged)["hits"]["hits"]
-            example = hits[0]["_id"] if hits else example
     if Output.as_json:
         plain = found.to_dict()
         for part, report in (("filled", found.filled), ("groups", found.groups)):
             plain[part] = report and plain[part] | plain_failures(report.failures)
         print_json(plain | {"dry_run": not yes})
     else:
-        for line in _lines(found, is_dry=not yes):
-            print_line(line)
-        _show_measured(found, to)
-        for line in (*_done(found, is_dry=not yes), *_next(found, to, example, is_dry=not yes)):
+        is_dry = not yes
+        parts = _recorded(found, is_dry=is_dry), _measured(found, to), _done(found, is_dry=is_dry)
+        for line in chain(*parts, _next(found, to) if yes or found.is_already else ()):
             print_line(line)
     if found.outside:
         verb = "are" if yes else "would be"
@@ -75,15 +70,13 @@ def setup(index: str, /, *, yes: Yes = False, described: Described = Described()
         )
     if found.rollover:
         warn(found.rollover)
-    filled = (found.filled.failures, found.filled.failed) if found.filled else ((), 0)
-    grouped = found.groups.failures if found.groups else ()
-    failures, failed = [*filled[0], *grouped], filled[1] + len(grouped)
+    failures = [failure for report in (found.filled, found.groups) if report for failure in report.failures]
+    failed = len(failures) if found.filled is None else found.filled.failed + len(failures) - len(found.filled.failures)
     print_failures(failures, total=failed, advice=_MEND)
-    is_settled = not yes or found.groups is None or found.groups.is_settled or bool(grouped)
-    return settled(index, is_settled=is_settled) if not failed else PARTLY
+    return PARTLY if failed else settled(index, is_settled=not yes or found.groups is None or found.groups.is_settled)
 
 
-def _lines(found: Setup, *, is_dry: bool) -> Iterator[str]:
+def _recorded(found: Setup, *, is_dry: bool) -> Iterator[str]:
     """Yield what was recorded."""
     names = "" if found.indices == (found.index,) else f" ({', '.join(found.indices)})"
     verb = "would be recorded" if is_dry else "recorded"
@@ -116,50 +109,39 @@ def _done(found: Setup, *, is_dry: bool) -> Iterator[str]:
         )
 
 
-def _next(found: Setup, to: To, example: str, *, is_dry: bool) -> Iterator[str]:
+def _next(found: Setup, to: To) -> Iterator[str]:
     """Yield what was found and what to do next; no removal before what speaks against one."""
-    groups = found.groups
-    if is_dry and not found.is_already:
-        return
-    number = 0 if groups is None else groups.duplicates
+    number = 0 if found.groups is None else found.groups.duplicates
     yield f"found: {count(number, 'duplicate')} of other documents" if number else "found: no duplicates"
     for finding in found.findings:
         yield f"but {finding.message}: {finding.advice}"
     if not number:
         return
-    next_ones: dict[tuple[str, ...], str] = {}
-    next_ones |= {
-        ("find", found.index, "--id", example): "the near-duplicates of a document",
-        ("groups", found.index, "--min-size", "2"): "all groups",
-        ("report", found.index, "--out", "report.html"): "how many, of whom, and which words differ",
-        ("follow", found.index): "keeps all this right while other programs write",
-    }
-    if not found.findings:
-        next_ones["plan", found.index, "--out", "removal.db"] = "which to delete: review it, then apply"
     yield "next:"
-    commands = [to.command(*words) for words in next_ones]
-    width = max(map(len, commands))
-    for command, said in zip(commands, next_ones.values(), strict=True):
-        yield f"{command:{width}}  # {said}"
+    yield f"{to.command('groups', found.index)}  # all groups"
+    yield f"{to.command('report', found.index, '--out', 'report.html')}  # how many, of whom, and which words differ"
+    yield f"{to.command('follow', found.index)}  # keeps all this right while other programs write"
+    if not found.findings:
+        yield f"{to.command('plan', found.index, '--out', 'removal.db')}  # which to delete: review it, then apply"
 
 
 _PARTS = {"fields": "the fields", "grouping": "the rule", "max_distance": "the distance of lookups"}
 
 
-def _show_measured(found: Setup, to: To) -> None:
-    """Print what each preset finds of edited copies, what the texts show beside, and which preset that speaks for."""
+def _measured(found: Setup, to: To) -> Iterator[str]:
+    """Yield what each preset finds of edited copies, what the texts show beside, and which preset that speaks for."""
     figures = found.measured
     if found.unmeasured:
-        print_line(f"measured: nothing: {found.unmeasured}")
+        yield f"measured: nothing: {found.unmeasured}"
     elif found.presets:
-        print_line(f"{found.sampled:,} of your texts were edited, to see which preset finds the copies")
-        print_line(f"measured: {'; '.join(map(str, sorted(found.presets, key=lambda preset: preset != figures)))}")
+        yield f"{found.sampled:,} of your texts were edited, to see which preset finds the copies"
+        yield f"measured: {'; '.join(map(str, sorted(found.presets, key=lambda preset: preset != figures)))}"
         if figures is not None and figures.preset == found.preset:
             place = [preset.preset for preset in found.presets].index(found.preset)
             shares = [f"{preset.preset} {percent(preset.recall_similar)}" for preset in found.presets[: place + 1]]
-            print_line(f"of the copies that stay 80 % the same: {', '.join(shares)}; 98 % is enough to choose a preset")
+            yield f"of the copies that stay 80 % the same: {', '.join(shares)}; 98 % is enough to choose a preset"
     for message in found.notes:
-        print_line(f"note: {message}")
+        yield f"note: {message}"
     if figures is not None and found.preset is None and figures.max_distance > found.grouping["max_distance"]:
         again = to.command("reconcile", found.index, "--regroup", "--preset", figures.preset, "--yes")
-        print_line(f"to change the rule: {again}")
+        yield f"to change the rule: {again}"

@@ -103,11 +103,10 @@ _LOGIN = re.compile(r"(?<=://)[^\s/@]*:[^\s@]*@")
 
 def _say(name: str, message: str, *, prefix: str | None = None, **data: Any) -> None:
     hide_progress()
-    message = _LOGIN.sub("***@", in_shell(message))
+    data |= {"message": in_shell(message)}
     data = {name: _LOGIN.sub("***@", value) if isinstance(value, str) else value for name, value in data.items()}
-    if prefix is None:
-        prefix = f"{name}: "
-    line = to_json({name: {**data, "message": message}}) if Output.says_json else visible(f"{prefix}{message}")
+    prefix = f"{name}: " if prefix is None else prefix
+    line = to_json({name: data}) if Output.says_json else visible(f"{prefix}{data['message']}")
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 
@@ -120,30 +119,31 @@ def settled(index: str, *, is_settled: bool) -> int:
 
 
 class _Saying(logging.Handler):
-    def __init__(self, level: int, say: Callable[[str], None]) -> None:
-        super().__init__(level)
-        self._say = say
+    """Prints the warnings of the library, and what it says of a grouping that it records, if *says_grouping*."""
+
+    def __init__(self, *, says_grouping: bool) -> None:
+        super().__init__(logging.INFO)
+        self._says_grouping = says_grouping
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._say(record.getMessage())
+        if record.levelno >= logging.WARNING:
+            warn(record.getMessage())
+        elif self._says_grouping and record.name == "es_simhash.grouping":
+            note(record.getMessage())
 
 
 @contextmanager
 def saying_what_is_logged(*, says_grouping: bool) -> Iterator[None]:
-    """Print the warnings of the library, and what it says of a grouping that it records, if *says_grouping*."""
-    handlers = {"es_simhash": _Saying(logging.WARNING, warn)}
-    if says_grouping:
-        handlers["es_simhash.grouping"] = _Saying(logging.INFO, note)
-    levels = {name: logging.getLogger(name).level for name in handlers}
-    for name, handler in handlers.items():
-        logging.getLogger(name).addHandler(handler)
-        logging.getLogger(name).setLevel(handler.level)
+    """Print what the library logs for people; of a grouping that it records only if *says_grouping*."""
+    logger, handler = logging.getLogger("es_simhash"), _Saying(says_grouping=says_grouping)
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(handler.level)
     try:
         yield
     finally:
-        for name, handler in handlers.items():
-            logging.getLogger(name).removeHandler(handler)
-            logging.getLogger(name).setLevel(levels[name])
+        logger.removeHandler(handler)
+        logger.setLevel(before)
 
 
 class Failed(Protocol):
@@ -249,25 +249,26 @@ class Tracker:
             return
         self._shown = time.monotonic()
         counted = count(self.done, self._unit) if self._unit else f"{self.done:,}"
+        rate = f"{self.done / self.seconds if self.seconds else 0:,.0f}/s"
         if is_line:
-            note(progress_line(self._description, counted, self.done, self.seconds, completed, self._total))
+            share = f"; {min(1.0, completed / self._total):.0%}".replace("%", " %") if self._total else ""
+            note(f"{self._description}: {counted} in {self.seconds:,.0f} s, {rate}{share}")
         elif self.seconds >= _PATIENCE_SECONDS:
-            self._draw(counted, completed)
+            self._draw(f"{counted}, {rate}", completed)
 
     def _draw(self, counted: str, completed: int) -> None:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 -- slow to import
 
         if self._bar is None:
             columns = [TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()]
-            columns += [TextColumn("{task.fields[done]}, {task.fields[rate]}/s"), TimeRemainingColumn(compact=True)]
+            columns += [TextColumn("{task.fields[done]}"), TimeRemainingColumn(compact=True)]
             # What was redirected would go to stderr, broken into lines.
             self._bar = Progress(
                 *columns, console=console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
             )
-            self._task = self._bar.add_task(self._description, total=self._total, done="", rate="")
+            self._task = self._bar.add_task(self._description, total=self._total, done="")
             self._bar.start()
-        rate = f"{self.done / self.seconds:,.0f}"
-        self._bar.update(self._task, completed=completed, total=self._total, done=counted, rate=rate)
+        self._bar.update(self._task, completed=completed, total=self._total, done=counted)
 
 
 def hide_progress() -> None:
@@ -298,32 +299,10 @@ def tracking() -> Iterator[Callable[[Progress], None]]:
             own.__exit__()
 
 
-def progress_line(description: str, counted: str, done: int, seconds: float, completed: int, total: int | None) -> str:
-    """
-    Return one line about the progress so far: *done* is what was *counted*; *completed* and *total* may be other units.
-
-    Examples:
-        >>> progress_line("ingesting", "12,000 documents", 12_000, 60.0, 250, 1_000)
-        'ingesting: 12,000 documents in 60 s, 200/s; 25 %, about 180 s left'
-    """
-    rate = done / seconds if seconds else 0.0
-    line = f"{description}: {counted} in {seconds:,.0f} s, {rate:,.0f}/s"
-    if not total:
-        return line
-    share = min(1.0, completed / total)
-    rest = f", about {seconds * (1 - share) / share:,.0f} s left" if share else ""
-    return f"{line}; {share:.0%}{rest}".replace("%", " %")
-
-
-_INDENT = 4
-
-
-def print_sheets(
-    *parts: Part, title: str = "", known: Mapping[str, Any] | None = None, first: Sequence[str] = ()
-) -> None:
+def print_sheets(*parts: Part, title: str = "", known: Mapping[str, Any] | None = None) -> None:
     """
     Print tables and marked passages that fit the terminal, and say on stderr what was cut.
-    *known*: values that need no column, such as the name of the index. *first*: fields of documents that come first.
+    *known*: values that need no column, such as the name of the index.
     """
     from rich.text import Text  # noqa: PLC0415 -- most commands do not need rich
 
@@ -338,25 +317,8 @@ def print_sheets(
         if isinstance(part, Marked):
             screen.print(draw_marked(part))
         elif isinstance(part, Sheet) and part.rows:
-            drawn, names = draw_sheet(part, width=screen.width, known=known, first=first)
+            drawn, names = draw_sheet(part, width=screen.width, known=known)
             cut |= dict.fromkeys(names)
             screen.print(*drawn, sep="\n")
     if named := ", ".join(cut):
         note(f"cut to fit {screen.width} columns: {named}; --json shows all, and so does a wider terminal")
-
-
-def print_folded(lines: Iterable[str]) -> None:
-    """Print *lines*; what does not fit goes on in the next one, farther to the right."""
-    from rich.cells import cell_len  # noqa: PLC0415 -- most commands do not need rich
-    from rich.text import Text  # noqa: PLC0415 -- as above
-
-    screen = console()
-    width = screen.width
-    for line in map(visible, lines):
-        if cell_len(line) <= width:
-            print_text(line)
-            continue
-        indent = " " * min(len(line) - len(line.lstrip()) + _INDENT, width // 2)
-        parts = Text(line.strip()).wrap(screen, width - len(indent), overflow="fold")
-        for place, part in enumerate(parts):
-            print_text((indent if place else indent[:-_INDENT]) + part.plain.rstrip())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import cache
 
 from es_simhash.cli.app import COMMANDS
 
@@ -21,8 +22,9 @@ NAMED_OTHERWISE = {
 
 _VALUE = r"True|False|None|[A-Z]+\b|\d+(?:\.\d+)?|'[^']*'|\"[^\"]*\""
 _CALL = re.compile(rf"\b([a-z_]+)\(((?:[a-z_]+(?:=(?:{_VALUE}))?(?:, )?)*)\)")
-_GIVEN = re.compile(rf"(?<!--set )\b([a-z_]+)=({_VALUE})")
 _FILES = re.compile(r'\bfiles=\{"(\w+)": PATH\}')
+# An argument with its value, or one of several words alone; what stands in quotes or in a path is not ours.
+_GIVEN = re.compile(rf"(?<![\w'\"./-])(?:([a-z_]+)=({_VALUE})|([a-z]+(?:_[a-z]+)+)(?![\w'\"(=./-]))")
 
 
 def in_shell(message: str) -> str:
@@ -34,11 +36,18 @@ def in_shell(message: str) -> str:
         'change it with es-simhash reconcile INDEX --regroup'
         >>> in_shell("compare none (verify=False)")
         'compare none (--no-verify)'
-        >>> in_shell("allow it with max_share=0.334")
-        'allow it with --max-share 0.334'
+        >>> in_shell("max_share 9.0 is out of range: allow it with max_share=0.334")
+        '--max-share 9.0 is out of range: allow it with --max-share 0.334'
     """
     message = _FILES.sub(r"ES_SIMHASH_FILES=\1=PATH", _CALL.sub(_command, message))
-    return _GIVEN.sub(lambda found: _option(*found.groups()) if _is_argument(found[1]) else found[0], message)
+    return _GIVEN.sub(_argument, message)
+
+
+def _argument(found: re.Match[str]) -> str:
+    name, value, alone = found.groups()
+    if (name or alone) not in _arguments():
+        return found[0]
+    return _option(name, value) if name else f"--{alone.replace('_', '-')}"
 
 
 def _command(call: re.Match[str]) -> str:
@@ -60,9 +69,10 @@ def _option(name: str, value: str) -> str:
     return f"--{option} {value.lower() if value == 'None' else value.strip(chr(34) + chr(39))}"
 
 
-def _is_argument(name: str) -> bool:
-    """Return whether a method of the library takes an argument of this *name*."""
+@cache
+def _arguments() -> frozenset[str]:
+    """Return the names of all arguments of the methods of the library."""
     from es_simhash import SimHashClient  # noqa: PLC0415 -- only for a message that may have one
 
     methods = [getattr(SimHashClient, name) for name in dir(SimHashClient) if not name.startswith("_")]
-    return any(name in inspect.signature(method).parameters for method in [SimHashClient, *methods] if callable(method))
+    return frozenset(name for method in methods if callable(method) for name in inspect.signature(method).parameters)

@@ -23,6 +23,7 @@ from es_simhash.mapping.user_fields import exist_clauses
 from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import BucketReader, count_whole
+from es_simhash.transport.conversation import search_texts
 from es_simhash.transport.pages import Hits, Reading, read_each
 from es_simhash.transport.protocol import Index, Key, Progress, document_key, ids_query
 
@@ -35,6 +36,7 @@ SMALLEST = 1_000_000
 PAGE = 5_000
 # Characters of the texts that one search brings.
 PAGE_CHARACTERS = 4_000_000
+WORDLESS_DOCUMENTS = 100
 BUCKETS = 1_000
 # Names of indices in one query: a server takes 1,024 clauses.
 PREFIXES = 500
@@ -208,3 +210,18 @@ async def count_lacking(
     fingerprinted = [{"exists": {"field": fields.fingerprint}}, {"terms": {"_index": grouped}}]
     query = {"bool": {"filter": fingerprinted, "must_not": {"exists": {"field": fields.group}}}}
     return unfilled, await count_whole(server, index, query)
+
+
+async def count_wordless(server: Port, index: Index, settings_of: Mapping[str, IndexSettings]) -> int:
+    """
+    Return how many of the documents that :func:`count_lacking` counts first have no text with letters: no setup gives
+    them a fingerprint. Cost: one search, which reads the texts of at most 100.
+    """
+    texts = {name: own.text_fields for name, own in settings_of.items()}
+    fields = list(dict.fromkeys(name for names in texts.values() for name in names))
+    body = {"query": unfilled_by_index(texts, server.prefix, {}), "size": WORDLESS_DOCUMENTS}
+    answer = await search_texts(server, index, body, fields)
+    found = ((text_or_none(hit, fields), settings_of.get(hit["_index"])) for hit in answer["hits"]["hits"])
+    return sum(
+        text is None or (own is not None and fingerprint(text, scheme=own.scheme) is None) for text, own in found
+    )

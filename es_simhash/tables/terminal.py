@@ -23,13 +23,13 @@ _CHARACTERS_A_COLUMN = 4
 
 
 def draw_sheet(
-    sheet: Sheet, *, width: int, known: Mapping[str, Any] | None = None, first: Sequence[str] = ()
+    sheet: Sheet, *, width: int, known: Mapping[str, Any] | None = None
 ) -> tuple[list[Table | Text], list[str]]:
     """
     Return the table of a sheet, and the names of the columns in which a value was cut.
     A number is never cut, a sentence goes on in the next line, of other texts the widest are cut first. Where the
     columns do not fit beside each other, each row is a table of names and values.
-    *known*: values that need no column. *first*: the fields of documents that come first.
+    *known*: values that need no column.
     """
     from rich import box  # noqa: PLC0415 -- most commands do not need rich
     from rich.cells import cell_len  # noqa: PLC0415 -- as above
@@ -37,14 +37,16 @@ def draw_sheet(
     from rich.text import Text  # noqa: PLC0415 -- as above
 
     shown, rest = sheet.shown(len(sheet.rows))
-    names = _ordered(sheet.columns(known), first)
+    names = sheet.columns(known)
     heads = list(map(visible, headings(names)))
     rows = [[_cell(name, row.get(name), width) for name in names] for row in shown]
+    numbers = set(filter(sheet.is_number, names))
     longest = [max(map(cell_len, values)) for values in zip(*rows, strict=True)]
-    least = []
-    for name, head, length in zip(names, heads, longest, strict=True):
-        needed = length if sheet.is_number(name) else min(length, SHORTEST_TEXT)
-        least.append(max(needed, *map(cell_len, head.split() or [""])))  # the words of a header may stand below another
+    # A number is never cut; the words of a header may stand below another.
+    least = [
+        max(length if name in numbers else min(length, SHORTEST_TEXT), *map(cell_len, head.split() or [""]))
+        for name, head, length in zip(names, heads, longest, strict=True)
+    ]
     widths = _fit(least, [max(pair) for pair in zip(map(cell_len, heads), longest, strict=True)], width)
     drawn: list[Table | Text] = [Text(visible(sheet.title), style="italic")] if sheet.title else []
     cut: list[str] = []
@@ -64,7 +66,7 @@ def draw_sheet(
             is_sentence = name in sheet.folded
             table.add_column(
                 Text(head, overflow="fold", no_wrap=False),
-                justify="right" if sheet.is_number(name) else "left",
+                justify="right" if name in numbers else "left",
                 overflow="fold" if is_sentence else "ellipsis",
                 no_wrap=not is_sentence,
                 width=has,
@@ -84,14 +86,6 @@ def _fit(least: Sequence[int], wanted: Sequence[int], width: int) -> list[int] |
         if sum(widths) + _GAP * (len(widths) - 1) <= width:
             return widths
     return None
-
-
-def _ordered(names: Sequence[str], first: Sequence[str]) -> list[str]:
-    """Return *names*, in which the fields of documents take their places in the order of *first*."""
-    order = {f"{SOURCE}{name}": place for place, name in enumerate(first)}
-    fields = [name for name in names if name.startswith(SOURCE)]
-    sources = iter(sorted(fields, key=lambda name: order.get(name, len(order))))
-    return [next(sources) if name.startswith(SOURCE) else name for name in names]
 
 
 def _cell(name: str, value: Any, width: int) -> str:

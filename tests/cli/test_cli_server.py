@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 from es_simhash import fingerprint, hamming_distance, to_hex
-from es_simhash.cli import local
 from es_simhash.cli.local import show_demo
 from es_simhash.cli.options import To
 from es_simhash.cli.show import Output
@@ -41,7 +40,6 @@ def test_find_prints_a_table(run, news, monkeypatch):
     assert NEAR in result.stdout
     nothing = run("find", news, "quite another text", "-d", 0)
     assert nothing.stdout == "no near-duplicates within 0 bits, texts not compared\n"
-    assert nothing.stderr.startswith("the index records 12 bits, and this looks no farther than 0: ")
     assert f"es-simhash passages {news}, after es-simhash create {news} --existing --passages" in nothing.stderr
     assert "after the next refresh" in nothing.stderr
     assert "has no letters and no digits" in run("find", news, "...").stderr
@@ -60,13 +58,6 @@ def test_find_many_answers_each_line(run, news, tmp_path):
     assert ["error" in each for each in answers] == [False, False, True, True, True, False]
     said = "error: 3 lines of 6 failed: see their error in the output\n"
     assert (result.exit_code, result.stderr) == (3, said)
-
-
-def test_find_many_in_more_than_one_batch(run, news, tmp_path):
-    path = tmp_path / "many.jsonl"
-    path.write_text("".join(json.dumps(OTHER if n % 2 else TEXT) + "\n" for n in range(250)))
-    answers = [json.loads(line) for line in run("find", news, "--input", path).stdout.splitlines()]
-    assert [each["near_dups"][0]["id"] for each in answers] == ["a", "c"] * 125
 
 
 def test_create_check_and_remove(run, index, server, tmp_path):
@@ -112,12 +103,6 @@ def test_the_files_of_mappings_are_taken_by_the_server(server, index):
         server.request("DELETE", f"/_component_template/{index}", missing_ok=True)
 
 
-def test_a_printed_query_finds_the_candidates(run, news, server):
-    body = json.loads(run("find", news, TEXT, "-d", 12, "--query", "dev-tools").stdout.partition("\n")[2])
-    hits = server.request("POST", f"/{news}/_search", body)["hits"]["hits"]
-    assert {"a", "b"} <= {hit["_id"] for hit in hits}
-
-
 def test_the_demo_leaves_nothing_behind(server, capsys, monkeypatch):
     """It finds copies of the corpus, says what to do next, and deletes its index."""
     show_demo(To(url=server.url))
@@ -134,12 +119,3 @@ def test_the_demo_leaves_nothing_behind(server, capsys, monkeypatch):
     # A copy begins with the id of its original.
     assert all(name.startswith(group[0][: len("news-zh-01")]) for group in groups for name in group)
     assert server.request("GET", "/es-simhash-demo-*", missing_ok=True) == {}
-
-
-def test_a_wait_for_a_server_ends_when_it_answers(run, server, tmp_path, monkeypatch):
-    """Whoever started it; where none answers in time, it says what to run."""
-    port = server.url.rpartition(":")[2]
-    waited = run("serve", "--wait", "--port", port, "--data", tmp_path)
-    assert (waited.exit_code, waited.stdout.strip()) == (0, server.url)
-    monkeypatch.setattr(local, "_LONGEST_WAIT_SECONDS", -1)
-    failed(run("serve", "--wait", "--port", "9", "--data", tmp_path), "start it with es-simhash serve")

@@ -37,15 +37,6 @@ def test_server_down(run, index, monkeypatch):
 PRODUCTS = ("auto", "opensearch", "elasticsearch")
 
 
-def test_no_search_server(run, index, monkeypatch):
-    """What closes each connection without an answer: one line in plain words, for both clients."""
-    with answering(b"") as url:
-        for product in PRODUCTS:
-            monkeypatch.setenv("ES_SIMHASH_PRODUCT", product)
-            line = failed(run("find", index, TEXT, "--url", url), f"cannot reach {url}", "it is no search server")
-            assert "Disconnected" not in line
-
-
 def test_another_kind_of_server(run, index, server, monkeypatch):
     """A page, a redirect, an answer that breaks off, and TLS where there is none: each in its own words."""
 
@@ -54,6 +45,7 @@ def test_another_kind_of_server(run, index, server, monkeypatch):
         return failed(run("find", index, TEXT, "--url", url), url)
 
     for answer, words in {
+        b"": "it is no search server",
         b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>": "not as a search server does",
         b"HTTP/1.1 301 Moved\r\nLocation: https://x/\r\nContent-Length: 0\r\n\r\n": "sends to another address (301)",
         b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{": "middle of an answer",
@@ -93,22 +85,6 @@ def test_an_index_that_is_not_there(run, news):
     failed(run("groups", news, "--pairs", "--against", "zzzz"), "[zzzz]: check the name, or create the index")
     passages = "has no passages: add them with es-simhash create INDEX --existing --passages, and fill them with"
     failed(run("passages", news, TEXT), passages)
-
-
-def test_the_other_product(server, news):
-    """Elasticsearch's own client against OpenSearch refuses the server by name."""
-    if server.product != "opensearch":
-        pytest.skip("about OpenSearch")
-    library = pytest.importorskip("elasticsearch")
-    with library.Elasticsearch(server.url) as client, pytest.raises(library.UnsupportedProductError):
-        SimHashClient(client).find_near_dups(news, TEXT)
-
-
-@pytest.mark.parametrize(("url", "port"), [("http://es-simhash.invalid", 9200), ("https://es-simhash.invalid", 443)])
-def test_a_url_without_a_port(run, index, url, port):
-    """The error says which port was tried, and why; not where the URL names one."""
-    failed(run("check", index, "--url", url), f"cannot reach {url}:{port}", f"port {port} was tried, because the URL")
-    assert "was tried" not in run("check", index, "--url", f"{url}:{port}").stderr
 
 
 def test_a_url_with_a_path(run, news, server, monkeypatch):

@@ -61,14 +61,23 @@ def test_reconcile_and_groups(run, grouped, server):
     assert (group["id"], [each["id"] for each in group["members"]]) == ("b", ["b", "c"])
 
 
-def test_a_dry_run_takes_any_rule(run, grouped, server):
-    """Another rule than the recorded one is shown, and refused where it would be written."""
-    before = read_all(server, grouped)
-    shown = run("reconcile", grouped, "-d", DISTANCE - 1, "--no-verify", "--dry-run")
-    assert (shown.exit_code, "1 duplicate; 1 would be rewritten" in shown.stdout) == (0, True), shown.output
-    result = run("reconcile", grouped, "-d", DISTANCE - 1, "--no-verify")
-    assert (result.exit_code, "error: the index is grouped by " in result.stderr) == (1, True), result.output
-    assert read_all(server, grouped) == before
+@pytest.mark.parametrize("more", [["--yes", "--json"], ["--json"]])
+def test_only_a_summary(run, grouped, tmp_path, more):
+    """For cron: no line for each document, and as JSON one object."""
+    path = tmp_path / "removal.db"
+    assert run("plan", grouped, "--out", path, "--max-share", 1, "--verify", 0.5).exit_code == 0
+    done, *_ = lines(run("apply", path, "--quiet", *more))
+    assert (done["deleted" if "--yes" in more else "would_delete"], done["kept"]) == (2, {})
+
+
+def test_fields_that_no_index_has(run, grouped):
+    """A wrong name is no error: a field may come later."""
+    made = run("plan", grouped, "--show", "body,nosuch")
+    assert (made.exit_code, made.stderr.count("warning: --show: "), "nosuch" in made.stderr) == (0, 1, True), (
+        made.output
+    )
+    told = run("remove-fields", grouped, "--prefix", "nosuch", "--yes")
+    assert (told.exit_code, "has nothing below 'nosuch'" in told.stderr) == (0, True), told.output
 
 
 def test_pairs(run, grouped, server):
@@ -87,21 +96,6 @@ def test_pairs(run, grouped, server):
         ("a", "=1+1", other),
         ("b", "=1+1", other),
     }
-
-
-def test_only_a_summary(run, grouped, tmp_path):
-    """For cron: no line for each document, and as JSON one object."""
-    path = tmp_path / "removal.db"
-    assert run("plan", grouped, "--out", path, "--max-share", 1, "--verify", 0.5).exit_code == 0
-    command = ("apply", path, "--quiet")
-    would = f"2 documents of {grouped} would be deleted, and kept in {path}; nothing changed, pass --yes to do it\n"
-    assert run(*command).stdout == would
-    assert lines(run(*command, "--json"))[0]["would_delete"] == 2
-    assert run(*command, "--yes").stdout.startswith(f"2 documents deleted, kept in {path}\n")
-    assert "2 would be restored; then their groups are put right" in run("restore", path, "--dry-run").stdout
-    assert run("restore", path).exit_code == 0
-    done, *_ = lines(run(*command, "--yes", "--json"))
-    assert (done["deleted"], done["kept"]) == (2, {})
 
 
 def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
@@ -158,25 +152,6 @@ def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
     assert plan.read_bytes() == before
 
 
-def test_a_plan_that_is_looked_at_is_compared_with_the_index(run, grouped, server, tmp_path):
-    """Whether its indices are there, and whether too much would go by now."""
-    plan = tmp_path / "removal.db"
-    command = ("apply", plan)
-    assert run("plan", grouped, "--out", plan, "--verify", 0.5, "--max-share", 0.6).exit_code == 0
-    before = plan.read_bytes()
-    shown = run(*command)
-    assert (shown.exit_code, f"2 documents of {grouped} would be deleted" in shown.stdout) == (0, True), shown.output
-    server.request("DELETE", f"/{grouped}/_doc/d?refresh=true")
-    failed(run(*command), "2 of 3 documents", "allow it with --max-share 0.667")
-    shown = run(*command, "--max-share", 0.7)
-    assert (shown.exit_code, f"2 documents of {grouped} would be deleted" in shown.stdout) == (0, True), shown.output
-    server.remove(grouped)
-    shown = run(*command)
-    assert shown.exit_code == 3
-    assert "2 lines would not be carried out (index_replaced 2): plan again" in shown.stderr
-    assert plan.read_bytes() == before
-
-
 def test_a_removal_is_never_written_over(run, grouped, tmp_path):
     """By no option that names a file; nor is an input."""
     plan = tmp_path / "removal.db"
@@ -197,44 +172,3 @@ def test_a_removal_is_never_written_over(run, grouped, tmp_path):
         assert result.exit_code in (1, 2), result.output
         assert "give " in result.stderr
         assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-def test_the_advice_fits_what_was_refused(run, grouped, server, tmp_path):
-    """A server that refuses may allow it later; what others deleted needs no other plan for this reason."""
-    plan, other = tmp_path / "removal.db", tmp_path / "other.db"
-    assert run("plan", grouped, "--out", plan, "--verify", 0.5, "--max-share", 1).exit_code == 0
-    other.write_bytes(plan.read_bytes())
-    server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": True})
-    result = run("apply", plan, "--yes")
-    assert result.exit_code == 1
-    assert ", and run it again" in result.stderr
-    assert "plan again" not in result.stderr
-    server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": False})
-    assert run("apply", plan, "--yes").exit_code == 0
-    gone = run("apply", other, "--yes")
-    assert (gone.exit_code, gone.stdout) == (3, "0 documents deleted\n")
-    [line] = gone.stderr.splitlines()
-    assert line.startswith("error: all 2 are gone already: ")
-
-
-def test_what_a_plan_cannot_have_is_said(run, grouped, server, tmp_path):
-    """Documents that other programs wrote: without a fingerprint, or with one that nobody grouped."""
-    plan = ("plan", grouped)
-    assert (run(*plan).stderr, json.loads(run(*plan, "--json", "--out", tmp_path / "one").stdout)["ungrouped"]) == (
-        "",
-        0,
-    )
-    put(server, grouped, [{"_id": "bare", "body": TEXT}, {"_id": "empty"}])
-    own = read_all(server, grouped)["d"]["simhash"]
-    del own["group"]
-    put(server, grouped, [{"_id": "new", "body": TEXTS["d"], "simhash": own}])
-    server.request("POST", f"/{grouped}/_refresh")
-    said = run(*plan).stderr
-    without = "with a text field and without fingerprint (texts without letters get none): no plan can have"
-    for words in (without, "never grouped: the plan has"):
-        assert f"warning: 1 document {words}" in said
-    assert said.count(f"; run es-simhash setup {grouped} --yes\n") == 2
-    found = json.loads(run(*plan, "--json", "--out", tmp_path / "two").stdout)
-    assert (found["without_fingerprint"], found["ungrouped"]) == (1, 1)
-    assert run("setup", grouped, "--yes").exit_code == 0
-    assert run(*plan).stderr == ""

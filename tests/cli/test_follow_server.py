@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import subprocess
 
 import pytest
@@ -30,14 +29,6 @@ def follow(server, index, run):
     for process in started:
         process.kill()
         process.communicate()
-
-
-@pytest.fixture
-def free_port():
-    """A port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def line_of(process, **wanted):
@@ -72,11 +63,3 @@ def test_a_signal_while_it_writes(server, index, follow):
     assert_all_right(read_all(server, index))
     [state] = read_all(server, f"{index}-state").values()
     assert [place["read"] for place in state["position"]["places"]] == [9]
-
-
-def test_a_server_that_is_not_there_yet_is_waited_for(follow, free_port):
-    """Until a signal."""
-    process = follow(url=f"http://127.0.0.1:{free_port}")
-    assert "cannot reach" in process.stderr.readline()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 0

@@ -62,28 +62,6 @@ def test_red_index(run, server, index, monkeypatch):
         assert "unexpected" not in result.stderr
 
 
-@pytest.mark.usefixtures("impatient")
-def test_check_names_an_index_that_lacks_a_shard(run, server, index, monkeypatch):
-    """The answer is about the other documents only, so it is no healthy index."""
-    settings = {"index.routing.allocation.require._name": "nobody"}
-    server.request("PUT", f"/{index}?wait_for_active_shards=0", {"settings": settings})
-    assert run("create", index, "--existing", "-t", "body", "--yes").exit_code == 0
-    monkeypatch.setenv("ES_SIMHASH_TIMEOUT", "1")
-    result = run("check", index, "--sample", 10, "--json")
-    assert result.exit_code == 1
-    assert any(index in each["message"] for each in json.loads(result.stdout)["sample"]["findings"])
-
-
-def test_a_text_field_that_no_document_has(run, server, index):
-    """The first backfill refuses it and records nothing, so that the right name works at once."""
-    server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
-    server.request("PUT", f"/{index}/_doc/1?refresh=true", {"body": TEXT})
-    failed(run("setup", index, "-t", "boddy"), "'boddy'", "check the name")
-    assert run("setup", index, "-t", "body", "--yes").exit_code == 0
-    server.request("POST", f"/{index}/_refresh")
-    assert json.loads(run("check", index, "--json").stdout)["indices"][0]["text_fields"] == ["body"]
-
-
 @pytest.mark.parametrize("block", ["read_only_allow_delete", "read_only", "write"])
 def test_read_only_index(run, news, server, tmp_path, block):
     """Whatever writes says what to do in the same words and fails; refused documents are counted; lookups go on."""
@@ -125,5 +103,5 @@ def test_an_index_without_our_fields(run, index, server, tmp_path, monkeypatch):
     failed(run("setup", index), "give --text-field FIELD (mapped as text: body)")
     assert "(default)" not in run("check", index).stdout
     assert run("setup", index, "-t", "body", "--yes").exit_code == 0
-    failed(run("setup", index, "-t", "titel"), "leave text_field out, or use another prefix")
+    failed(run("setup", index, "-t", "titel"), "leave --text-field out, or use another prefix")
     failed(run("setup", index, "--time-field", "publishd"), "field 'publishd' of index", "is not mapped")

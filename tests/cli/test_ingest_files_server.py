@@ -146,7 +146,6 @@ UNREADABLE = {
     "gbk.csv": "id,正文\n1,港务局周一早上把柜台搬到了二楼。\n".encode("gb18030"),
     "array.jsonl": b'[{"id": 1, "body": "x"}, {"id": 2, "body": "y"}]\n',
     "pandas.csv": b",id,body\n0,1,x\n",
-    "answer.jsonl": b'{"took": 1, "hits": {"hits": [{"_id": "1", "_source": {"body": "x"}}]}}\n',
     "bulk.jsonl": b'{"index": {}}\n{"body": "x"}\n',
     "empty.jsonl": b"",
 }

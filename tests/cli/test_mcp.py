@@ -32,6 +32,7 @@ def size(answer):
 def test_names_that_fit_a_pattern_are_allowed(index):
     check_allowed(index, ["news-*", "news", "laws"])
     check_allowed(index, [])
+    check_allowed(f"{index},*", ["*"])
 
 
 @pytest.mark.parametrize(
@@ -47,12 +48,6 @@ def test_names_that_fit_a_pattern_are_allowed(index):
 def test_names_that_fit_no_pattern_or_mean_something_else_are_refused(index):
     with pytest.raises(InvalidInputError, match="not allowed here|is empty"):
         check_allowed(index, ["news-*", "news", "laws"])
-
-
-def test_a_pattern_of_everything_allows_no_exclusion():
-    check_allowed("anything,*", ["*"])
-    with pytest.raises(InvalidInputError):
-        check_allowed("-anything", ["*"])
 
 
 @pytest.mark.parametrize(
@@ -73,20 +68,14 @@ def test_filters_that_reach_other_indices_or_run_code_are_refused(query):
         check_query(query)
 
 
-def test_plain_filters_are_taken():
-    ranges = {"range": {"date": {"gte": "now-7d"}}}
-    check_query(None)
-    check_query([ranges, {"bool": {"must": ranges, "should": [{"terms": {"a": [1, 2]}}], "minimum_should_match": 1}}])
+def agents():
+    return Agents(Tools(SimpleNamespace(url="http://x"), Login(), ("news-*",)))
 
 
-def agents(plans=None, patterns=("news-*",)):
-    return Agents(Tools(SimpleNamespace(url="http://x"), Login(), patterns, plans))
-
-
-def test_every_tool_says_what_it_takes(tmp_path):
+def test_every_tool_says_what_it_takes():
     """Each argument has a text; what a call must have stands first; nothing else is taken."""
-    tools = asyncio.run(agents(tmp_path).list_tools())
-    assert len(tools) == 9
+    tools = asyncio.run(agents().list_tools())
+    assert len(tools) == 7
     for tool in tools:
         schema = tool.input_schema
         assert tool.description.endswith(".")
@@ -100,10 +89,10 @@ def test_every_tool_says_what_it_takes(tmp_path):
     assert found["preset"]["anyOf"][0]["enum"] == list(PRESETS)
 
 
-def test_the_page_names_every_tool_and_what_it_shows_can_be_used(tmp_path):
+def test_the_page_names_every_tool_and_what_it_shows_can_be_used():
     page = (ROOT / "docs" / "stores.md").read_text("utf-8").partition("\n## Agents\n")[2]
     cells = " ".join(re.findall(r"^\| (`[`\w, ]+`) \|", page, re.MULTILINE))
-    assert re.findall(r"\w+", cells) == [tool.name for tool in asyncio.run(agents(tmp_path).list_tools())]
+    assert re.findall(r"\w+", cells) == [tool.name for tool in asyncio.run(agents().list_tools())]
     assert all(f"`{name}`" in page for name in QUERIES)
     [shown] = re.findall(r"```json\n(.+?)```", page, re.DOTALL)
     [server] = json.loads(shown)["mcpServers"].values()
@@ -157,8 +146,8 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=30)
-@given(head=st.dictionaries(st.text(), VALUES), items=st.lists(VALUES, max_size=50))
+@settings(max_examples=15)
+@given(head=st.dictionaries(st.text(), VALUES), items=st.lists(VALUES, max_size=20))
 def test_whatever_is_answered_can_be_sent_and_hides_nothing(head, items):
     """Any values: the note comes first, no result is lost, and no character is hidden."""
     plain = page({"head": head}, "hits", [{"value": item} for item in items], 50, 0)
@@ -167,50 +156,6 @@ def test_whatever_is_answered_can_be_sent_and_hides_nothing(head, items):
     sent = json.dumps(plain, ensure_ascii=False)
     sent.encode()
     assert shown(sent) == sent
-
-
-def test_a_short_answer_is_whole():
-    """Nothing is said to be missing; a text that is long beside short ones is cut, and they are not."""
-    item = {"id": "a", "source": {"body": "word " * 100, "tags": ["x", 1, None, True, 2.5]}}
-    assert page({"total": 1}, "hits", [item], 10, 0) == {"note": NOTE, "total": 1, "hits": [item]}
-    [found] = page({}, "hits", [item | {"text": "x" * 20_000}], 10, 0)["hits"]
-    assert found == item | {"text": "x" * 12_000 + "… (cut: 20,000 characters in all)"}
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A folder of plans, beside what is none of an agent's business."""
-    plans = tmp_path / "plans"
-    (plans / "old").mkdir(parents=True)
-    for path in (plans / "a.jsonl", plans / "old" / "b.jsonl", tmp_path / "secret"):
-        path.write_text("no plan\n")
-    (plans / "out").symlink_to(tmp_path / "secret")
-    (plans / "up").symlink_to(tmp_path)
-    (plans / "loop").symlink_to(plans / "loop")
-    (plans / "same").symlink_to(plans / "a.jsonl")
-    return plans
-
-
-def call(name, arguments, plans=None, **more):
-    result = asyncio.run(agents(plans, **more).call_tool(name, arguments))
-    return result.structured_content
-
-
-@pytest.mark.parametrize("name", ["../secret", "old/b.jsonl", "out", "up/secret", "/etc/passwd", "{}/a.jsonl"])
-def test_no_name_leaves_the_folder(folder, name):
-    """Not by dots, from the root, nor by links; nor is a file beside a plan or a folder one."""
-    with pytest.raises(ToolError, match="is not in the folder"):
-        call("review", {"plan": name.format(folder)}, folder)
-
-
-def test_plans_are_listed_and_a_file_that_is_none_is_an_error(folder):
-    (folder / "b.jsonl").write_text("no plan\n")
-    found = call("review", {"limit": 1}, folder)
-    assert (found["plans"], found["more"]) == ([{"plan": "a.jsonl"}], "call again with offset 1")
-    with pytest.raises(ToolError, match="plan"):
-        call("review", {"plan": "a.jsonl"}, folder)
-    with pytest.raises(ToolError, match="Unknown tool: review"):
-        call("review", {})
 
 
 def test_a_cancelled_call_closes_what_it_has_opened(monkeypatch):
@@ -246,7 +191,7 @@ def test_a_cancelled_call_closes_what_it_has_opened(monkeypatch):
     ("name", "arguments", "part"),
     [
         ("delete", {}, "Unknown tool: delete"),
-        ("is_known", {"index": "news-1"}, "^text: Field required$"),
+        ("search_distinct", {"index": "news-1"}, "^text: Field required$"),
         ("find", {"index": "news-1"}, "both text and id are given, or neither: give one of them"),
         ("find", {"index": "laws", "text": "x"}, "index 'laws' is not allowed here"),
         (
@@ -263,5 +208,5 @@ def test_a_cancelled_call_closes_what_it_has_opened(monkeypatch):
 )
 def test_a_call_that_cannot_be_made_is_one_sentence(name, arguments, part):
     with pytest.raises(ToolError, match=part) as caught:
-        call(name, arguments)
+        asyncio.run(agents().call_tool(name, arguments))
     assert "\n" not in str(caught.value)

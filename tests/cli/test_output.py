@@ -6,7 +6,6 @@ import json
 import re
 import sys
 import traceback
-from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from hypothesis import given, strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from es_simhash import Scheme, SchemeError, SimHashClient, fingerprint, get_scheme
+from es_simhash import SimHashClient
 from es_simhash.cli import connect as connecting
 from es_simhash.cli.app import each_command
 from es_simhash.cli.failures import describe
@@ -23,12 +22,10 @@ from es_simhash.cli.options import To
 from es_simhash.cli.remove import show_records
 from es_simhash.cli.show import (
     Output,
-    Tracker,
     choose_output,
     console,
     error,
     print_failures,
-    print_folded,
     print_json,
     print_line,
     print_sheets,
@@ -36,7 +33,6 @@ from es_simhash.cli.show import (
     visible,
 )
 from es_simhash.cli.wording import NAMED_OTHERWISE, in_shell
-from es_simhash.connection import split_url
 from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.faults import Fault, mapping_error
 from es_simhash.removal.records import DuplicateResult
@@ -60,7 +56,6 @@ HIDDEN = re.compile(
         lambda: print_failures([Failure("refused", HOSTILE, HOSTILE, HOSTILE)] * 12),
         lambda: print_sheets(Sheet(HOSTILE, [{HOSTILE: HOSTILE, "id": "x"}]), title=HOSTILE),
         lambda: print_sheets(Marked([("removed", HOSTILE), (HOSTILE, HOSTILE)])),
-        lambda: print_folded([HOSTILE]),
         lambda: print_json({HOSTILE: [HOSTILE]}),
         lambda: print_json({HOSTILE: [HOSTILE]}, indent=2),
     ],
@@ -117,28 +112,6 @@ def test_no_message_about_a_url_has_its_password(url):
     assert "hunter" not in shown
 
 
-def test_a_login_in_the_url_reaches_the_server_as_a_header():
-    """Percent escapes are resolved; the URL that the clients see has no login."""
-    url, login = split_url("https://me%40x:pa%23s%2Fs@host/path/")
-    assert url == "https://host:443/path"
-    assert (login.user, login.password) == ("me@x", "pa#s/s")
-    assert "pa#s" not in repr(login)
-    for forgotten in ("https:me:secret@host", "http:secret@host"):
-        with pytest.raises(InvalidInputError, match="two slashes are missing") as caught:
-            split_url(forgotten)
-        assert "secret" not in str(caught.value)
-
-
-def test_a_missing_dictionary_is_named():
-    recorded = get_scheme("keywords").to_dict() | {"digests": {"stop_words": "ab" * 32}}
-    with pytest.raises(SchemeError, match="needs the stop_words") as caught:
-        fingerprint("text", scheme=Scheme.from_dict(recorded))
-    said = describe(caught.value)
-    assert said.startswith("scheme keywords-1")
-    assert said.endswith(f'sha256:{"ab" * 32}: give files={{"stop_words": PATH}}')
-    assert in_shell(said).endswith(f"sha256:{'ab' * 32}: give ES_SIMHASH_FILES=stop_words=PATH")
-
-
 # What no shell gets: an example of Python, and rooms that only Python has.
 NOT_IN_SHELL = ("cli/local.py", "spark/", "integrations/")
 
@@ -179,10 +152,6 @@ def test_messages_name_commands_and_options_in_a_shell():
     assert {"setup", "reconcile", "remove-fields", "create", "export mapping"} <= named
 
 
-def test_invalid_input_is_one_line():
-    assert describe(InvalidInputError("a\n b\r\n\tc")) == "a b c"
-
-
 class RefusedError(Exception):
     """What a client raises where a server refuses a request."""
 
@@ -211,20 +180,6 @@ def test_a_stdout_without_utf8_gets_ascii(monkeypatch):
     """JSON has an escape for every character."""
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
     assert to_json("天") == '"\\u5929"'
-
-
-def test_off_a_terminal_progress_is_a_line_now_and_then(capsys):
-    """Not more often than asked for; with rate, share and rest."""
-    with Tracker("ingesting", total=100, line_seconds=0.0) as tracker:
-        tracker.advance(5, completed=25)
-        tracker.advance(5, completed=50)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2
-    assert lines[1].startswith("ingesting: 10 documents in ")
-    assert "50 %" in lines[1]
-    with Tracker("ingesting", total=None, line_seconds=3600.0) as tracker:
-        tracker.advance(5, completed=25)
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
@@ -306,26 +261,12 @@ def test_a_sentence_goes_on_in_the_next_line(printed):
 
 
 def test_columns_that_say_nothing_are_left_out(printed):
-    """Without any value, or with the one that is known; the fields of documents in the order that was asked for."""
+    """Without any value, or with the one that is known."""
     rows = [{"id": "1", "index": "news", "routing": None, "source.lang": "en", "source.title": "T"}]
-    assert printed(rows, known={"index": "news"}, first=["title"]).out.splitlines()[0].split() == [
-        "id",
-        "title",
-        "lang",
-    ]
+    assert printed(rows, known={"index": "news"}).out.splitlines()[0].split() == ["id", "lang", "title"]
     assert "index" in printed(rows, known={"index": "n*"}).out
     both = printed([{"id": "1", "source.id": "own"}]).out
     assert both.splitlines()[0].split() == ["id", "source.id"]
-
-
-@given(st.lists(CELLS, min_size=1, max_size=6), st.integers(20, 120))
-def test_a_line_that_does_not_fit_goes_on_in_the_next(lines, width):
-    out = StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out):
-        patch.setenv("COLUMNS", str(width))
-        print_folded(lines)
-    assert max(map(cell_len, out.getvalue().splitlines())) <= width
-    assert "".join(out.getvalue().split()) == "".join("".join(lines).split())
 
 
 @pytest.mark.parametrize(("given", "width"), [(None, 80), ("120", 120), ("1", 20), ("no number", 80)])

@@ -58,18 +58,6 @@ def test_check_of_a_sample(run, news, server):
     assert (result.exit_code, json.loads(result.stdout)["sample"]["findings"]) == (0, [])
 
 
-def test_check_of_a_part(run, news, server):
-    """Each time another part, so that a stale document is found at last."""
-    server.request("POST", f"/{news}/_update/c?refresh=true", {"doc": {"text": TEXT}})
-    for _ in range(60):
-        shown = json.loads(run("check", news, "--sample", "1", "--json").stdout)["sample"]
-        if is_stale := "stale" in {each["kind"] for each in shown["findings"]}:
-            break
-    assert is_stale
-    said = run("check", news, "--sample", "1").stdout
-    assert f"3 with a fingerprint, 1 of these examined; es-simhash setup {news} compares all" in said
-
-
 def test_tune(run, news):
     result = run("tune", news)
     assert result.exit_code == 0, result.output
