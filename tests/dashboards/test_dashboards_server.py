@@ -176,31 +176,6 @@ def test_an_index_without_groups(server, sync_client, index, count, fields, mapp
             assert ("range of time" in said) == bool(fields)
 
 
-def test_names_of_several_indices(server, sync_client, index):
-    """An alias of indices with two schemes, a pattern without one of them, another prefix, and a pattern of nothing."""
-    wanted = {f"{index}-alias": (4, 2), f"{index}-*,-{index}-b": (4, 1), f"{index}-none-*": (0, 0)}
-    for name, prefix, scheme in (
-        ("a", "simhash", "shingles"),
-        ("b", "simhash", "keywords"),
-        ("c", "9-hash_B", "shingles"),
-    ):
-        simhash = SimHashClient(sync_client, prefix=prefix, scheme=scheme)
-        simhash.create_index(f"{index}-{name}", text_field="body", settings=ONE_SHARD)
-        list(simhash.ingest(f"{index}-{name}", [{"_id": "1", "body": BRIDGE}, {"_id": "2", "body": BRIDGE}]))
-    sync_client.indices.put_alias(index=f"{index}-a,{index}-b", name=f"{index}-alias")
-    sync_client.indices.refresh(index=f"{index}-*")
-    packs = {names: build_dashboards(names, text_field="body", source_field="_index") for names in wanted}
-    for names, numbers in wanted.items():
-        for name, spec in charts(packs[names]).items():
-            words = draw(spec, ask(sync_client, server, spec))
-            if name == "numbers":
-                assert (words[0], words[2]) == tuple(map(str, numbers))
-            else:
-                assert any(word.startswith("No ") for word in words) == (numbers == (0, 0))
-    other = charts(build_dashboards(f"{index}-*", prefix="9-hash_B"))["numbers"]
-    assert draw(other, ask(sync_client, server, other))[2] == "1"
-
-
 def test_the_saved_searches(server, sync_client, grouped):
     """The filters of each saved search, as both products send them, find what its title says."""
     expected = {
