@@ -11,7 +11,7 @@ from itertools import count, islice
 from typing import Any, Generic, Protocol, TypeVar, overload
 
 from es_simhash.arguments import check_choice, check_count, check_function, check_items
-from es_simhash.errors import MissingDependencyError, SchemeError, WorkerError
+from es_simhash.errors import WorkerError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
 from es_simhash.hashing.pool import FingerprintPool, Pending, TextHashes
 from es_simhash.ingest.actions import ActionRules, IdFrom, Prepared, Problem, for_helpers, prepare_action, with_id
@@ -185,9 +185,7 @@ def fingerprint_actions(
 
 
 class Fingerprinted(Protocol):
-    """What was read of an action: the *texts* whose fields it gets, and what is wrong with it."""
-
-    problems: tuple[str, ...]
+    """What was read of an action: the *texts* whose fields it gets."""
 
     @property
     def texts(self) -> Sequence[str]: ...
@@ -272,14 +270,7 @@ class _Batcher(Generic[_T]):
 
     def _finish(self, batch: Sequence[_T], pending: Pending) -> list[Any]:
         """Return the actions of a batch with its fingerprints."""
-        try:
-            found = pending()
-        except (WorkerError, SchemeError, MissingDependencyError):
-            # No text can be fingerprinted, whichever it is.
-            raise
-        except Exception:  # noqa: BLE001 -- one text must not take the others with it
-            found = [self._compute_one(prepared, text) for prepared in batch for text in prepared.texts]
-        fields = map(self._fields, found)
+        fields = map(self._fields, pending())
         for prepared in batch:
             prepared.finish(list(islice(fields, len(prepared.texts))))
         return list(map(self._hand_on, batch))
@@ -289,13 +280,6 @@ class _Batcher(Generic[_T]):
         if hashes.passages:
             own["passages"] = list(hashes.passages)
         return own
-
-    def _compute_one(self, prepared: _T, text: str) -> TextHashes:
-        try:
-            return self._pool.compute([text])[0]
-        except Exception as error:  # noqa: BLE001 -- reported, and the document goes on
-            prepared.problems += (f"its text cannot be fingerprinted ({type(error).__name__}: {error})",)
-            return TextHashes(None)
 
 
 def _report(on_problem: Callable[[Problem], object] | None, position: int, action: Any, reason: str) -> None:

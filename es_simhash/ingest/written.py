@@ -72,15 +72,6 @@ class Written(Record):
 
     _OPTIONAL = "kind updated too_short canonical distance similarity"
 
-    @property
-    def hindrance(self) -> Hindrance | None:
-        """What hinders every write now, where the document was refused for that."""
-        match self.kind:
-            case None | "exists" | "refused":
-                return None
-            case hindrance:
-                return hindrance
-
 
 def report(item: Item, *, prefix: str) -> Written:
     """Return what became of *item*."""

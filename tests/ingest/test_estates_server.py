@@ -62,29 +62,6 @@ def test_the_longest_text_is_measured_by_each_indexs_own_fields(server, index, s
     assert [(each.id, each.action, each.canonical) for each in records] == [("a", "deleted", "b")]
 
 
-def test_one_id_in_two_shards(server, index, simhash, tmp_path):
-    """By custom routing: each is a document of its own to pairs, reconcile, groups and plans."""
-    simhash.create_index(index, text_field="body", settings={"number_of_shards": 4, "number_of_replicas": 0})
-    routes = [str(n) for n in range(8)]
-    for route in routes:  # those that share a shard overwrite each other
-        list(simhash.ingest(index, [{"_id": "same", "routing": route, "_source": {"body": TEXT}}], on_duplicate=None))
-    list(simhash.ingest(index, [{"_id": "other", "body": TEXT}], on_duplicate=None))
-    server.request("POST", f"/{index}/_refresh")
-    answer = server.request("POST", f"/{index}/_search", {"query": {"ids": {"values": ["same"]}}})
-    copies = len(answer["hits"]["hits"])
-    assert copies > 1
-    every = copies + 1
-    assert len(list(simhash.pairs(index))) == every * (every - 1) // 2
-    assert simhash.reconcile(index).changed == every
-    assert simhash.reconcile(index).changed == 0
-    [group] = simhash.groups(index)
-    assert len(group.members) == every
-    records = list(delete_duplicates(simhash, index, tmp_path / "removed.db", max_share=1.0))
-    assert [each.action for each in records] == ["deleted"] * copies
-    answer = server.request("POST", f"/{index}/_search", {"query": {"match_all": {}}})
-    assert [hit["_id"] for hit in answer["hits"]["hits"]] == ["other"]
-
-
 def test_segment_replication(cluster):
     """A refresh does not reach replicas there; reconcile reads what was just written anyway."""
     if cluster.nodes[0].product == "elasticsearch":

@@ -132,28 +132,6 @@ def test_a_poisoned_document_in_each_batch(server, index, simhash, client, call)
     assert stored_groups(found) == expected_groups(found, 8)
 
 
-def test_an_index_that_is_read_only_for_a_while(server, index, simhash, client, call):
-    """What is refused meanwhile is reported, and is written when it is given again."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    documents = numbered(texts(120, seed=7))
-
-    def source():
-        for n, document in enumerate(documents):
-            if n in (50, 90):
-                server.request("PUT", f"/{index}/_settings", {"index.blocks.write": n == 50})
-            yield document
-
-    reports = ingest_in_batches(client, call, index, source(), batch=10, max_distance=8)
-    refused = [report.position for report in reports if report.action == "refused"]
-    assert refused
-    reports = list(simhash.ingest(index, [documents[n] for n in refused]))
-    assert all(report.action != "refused" for report in reports)
-    simhash.reconcile(index)
-    found = read_all(server, index)
-    assert len(found) == 120
-    assert stored_groups(found) == expected_groups(found, 8)
-
-
 def test_a_tiny_write_queue(narrow):
     """Bulk requests refused with 429 for some of their documents: all are written in the end."""
     server = Server.of(narrow)

@@ -1,15 +1,13 @@
 """Ingest with grouping under trouble: reports say what the index holds, and no group hangs on what was not written."""
 
 from asyncio import CancelledError
-from itertools import count, product
+from itertools import product
 
 import pytest
 
-from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest import near
 from es_simhash.ingest.ingest import ingest
 from es_simhash.ingest.ingest_options import IngestOptions
-from es_simhash.mapping.context import Context
 from tests.ingest.ingesting import (
     NEW,
     PATIENT,
@@ -35,7 +33,7 @@ from tests.transport.by_hand import (
     is_passing,
     scripted,
 )
-from tests.transport.fake_server import INDEX, FakeServer, unmarked
+from tests.transport.fake_server import INDEX, FakeServer
 
 WAYS = [{"on_duplicate": "tag"}, {"on_duplicate": "skip"}]
 # By text alone: the distance would make one group of all.
@@ -216,37 +214,6 @@ def test_a_source_that_breaks_is_told_last():
         assert len(run.emitted) == 5
         assert_told_truly(run, store)
         assert_grouped(store, way)
-
-
-def test_settings_that_cannot_be_confirmed_are_the_clients_error():
-    """While lookups are repeated, the mapping cannot be read any more: what was raised within does not come out."""
-    failure = ConnectionError("gone")
-
-    class Failing(FakeServer):
-        reads = 0
-
-        def get_mapping(self, index, filter_path=None):
-            self.reads -= 1
-            return failure if self.reads < 0 else super().get_mapping(index, filter_path)
-
-        def put_mapping(self, index, body):
-            return super().put_mapping(index, {"_meta": body["_meta"]})  # no marker
-
-        def msearch(self, body, filter_path=None):
-            answer = super().msearch(body)
-            for each in answer["responses"]:
-                each["_shards"] = {"total": 2, "successful": 1, "failed": 0}
-            return answer
-
-    seconds = count()
-    options = IngestOptions(on_duplicate="tag", grouping=GroupingRequest())
-    for reads in range(1, 12):
-        store = Failing({"a0": grouped(A, "a0")}, mapping=unmarked(text_field="body"))
-        store.reads = reads
-        context = Context(clock=lambda: float(next(seconds)))
-        with pytest.raises(ConnectionError) as caught:
-            carry_out(ingest(scripted(context), INDEX, [{"_id": "a1", "body": A}], options), store)
-        assert caught.value is failure
 
 
 def test_what_a_refused_write_of_the_same_batch_hid():

@@ -56,8 +56,7 @@ def test_memory_finds_what_the_server_finds(server, index, simhash, client, call
     assert tagged(found["memory"])
 
 
-@pytest.mark.parametrize("source", [{}, {"excludes": ["body"]}])
-@pytest.mark.parametrize("most", [2_000, 3])
+@pytest.mark.parametrize(("source", "most"), [({}, 2_000), ({"excludes": ["body"]}, 3)])
 def test_texts_come_with_the_rest(server, index, simhash, client, call, monkeypatch, source, most):
     """In ``_source`` or stored, in one search or page by page; the reports are the same."""
     rule = {"max_distance": 12, "verify": 0.8}

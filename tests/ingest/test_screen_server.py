@@ -155,40 +155,6 @@ def test_why_it_is_unsure(call, simhash, index):
     assert simhash.check(index)[0].grouping is None
 
 
-def test_an_empty_id_spoils_no_other_document(call, simhash, index):
-    """No server stores it, and one refuses the whole search for the ids that documents near others have."""
-    text = "the council votes on the new bridge across the harbour"
-    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
-    given = [{"_id": "a", "body": text}, {"_id": "", "body": text}, f'{{"_id": "", "body": "{text}", "n": 1}}'.encode()]
-    screened = list(call(simhash.screen(index, given)))
-    assert [each.answer for each in screened] == ["new", "unsure", "unsure"]
-    assert screened[1].reason == screened[2].reason == "_id '' is empty: give one, or leave it out"
-    for policy in ("skip", "tag"):
-        reports = list(call(simhash.ingest(index, given, on_duplicate=policy)))
-        assert [each.action for each in reports] == [
-            "written" if policy == "skip" else "unchanged",
-            "refused",
-            "refused",
-        ]
-
-
-def test_what_has_no_end_is_refused_alone(call, simhash, index):
-    """As a document that holds itself, which no server could store."""
-    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
-    endless = {"_id": "b", "body": "the council votes on the new bridge"}
-    endless["more"] = [endless]
-    given = [{"_id": "a", "body": "a ferry goes to the island at nine"}, endless]
-    said = "it is nested too deeply"
-    assert [(each.answer, each.reason) for each in call(simhash.screen(index, given))] == [
-        ("new", None),
-        ("unsure", said),
-    ]
-    assert [(each.action, each.reason) for each in call(simhash.ingest(index, given))] == [
-        ("written", None),
-        ("refused", said),
-    ]
-
-
 def test_one_text_costs_three_requests(call, simhash, index, monkeypatch):
     """Settings, mapping and search, where answers come soon; else the mapping is read again."""
     call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
@@ -230,21 +196,6 @@ def test_what_another_program_wrote_is_tagged_by_its_ids(server, call, simhash, 
     for each in (*stored.values(), *others.values()):
         each["simhash"] = {name: value for name, value in each["simhash"].items() if value is not None and name != "at"}
     assert stored == others
-
-
-def test_tagging_what_was_written_keeps_lists_whole(server, call, simhash, index):
-    """Of their objects only what decides is read; an update that carried that would take the place of the list."""
-    parts = {"properties": {"text": {"type": "text"}, "page": {"type": "long"}, "source": {"type": "keyword"}}}
-    mappings = {"properties": {"parts": parts}}
-    call(simhash.create_index(index, text_field="parts.text", settings=ONE_SHARD, mappings=mappings))
-    given = {
-        "parts": [{"text": "one part", "page": 1}, {"page": 2}, {"text": "another part", "source": "a"}],
-        "more": [{}],
-    }
-    server.request("PUT", f"/{index}/_doc/a", given)
-    [report] = call(simhash.tag_written(index, ["a"], per="parts.source"))
-    assert (report.action, report.fingerprinted, report.reason) == ("written", True, None)
-    assert {name: each for name, each in read_all(server, index)["a"].items() if name != "simhash"} == given
 
 
 def test_a_document_that_lacks_one_of_two_text_fields_keeps_a_fingerprint(server, call, simhash, index):
@@ -340,25 +291,6 @@ def test_a_copy_stands_for_a_canonical_that_has_another_text_now(
     assert [(each.id, len(each.members)) for each in call(simhash.groups(index))] == [("b", 2)]
 
 
-@pytest.mark.parametrize("gone", [True, False])
-@pytest.mark.parametrize("lookups", ["server", "memory"])
-def test_what_stands_for_a_canonical_may_be_in_flight(server, call, simhash, index, lookups, gone):
-    """A copy of a copy, whatever the same call makes of that one, and of the canonical."""
-    text, other = "the council votes on the new bridge across the harbour", "a ferry goes to the island at nine"
-    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
-    list(call(simhash.ingest(index, [{"_id": id_, "body": text} for id_ in "ab"])))
-    if gone:
-        server.request("DELETE", f"/{index}/_doc/a?refresh=true")
-        given, actions = [("c", text), ("b", other), ("d", text)], ["tagged", "written", "tagged"]
-    else:
-        given = [("a", other), ("c", text), ("a", text), ("d", text)]
-        actions = ["written", "tagged", "written", "tagged"]
-    documents = [{"_id": id_, "body": body} for id_, body in given]
-    reports = list(call(simhash.ingest(index, documents, lookups=lookups)))
-    assert [(each.action, each.canonical) for each in reports if each.action == "tagged"] == [("tagged", "a")] * 2
-    assert [each.action for each in reports] == actions
-
-
 def test_an_id_with_two_routing_values_is_one_id(server, call, simhash, index):
     """It hides no other id that the index has: that one is written although it is near, not skipped."""
     text = "the council votes on the new bridge across the harbour"
@@ -373,16 +305,3 @@ def test_an_id_with_two_routing_values_is_one_id(server, call, simhash, index):
     reports = list(call(simhash.ingest(index, given, on_duplicate="skip")))
     told = [(report.id, report.action) for report in reports[1:]]
     assert told == [("a", "tagged"), ("c", "tagged"), ("n", "skipped"), (None, "skipped")]
-
-
-def test_a_text_that_was_changed_by_another_program_makes_it_unsure(server, call, simhash, index):
-    """As where a login sees a mask in its place: what was near by bits was not compared."""
-    text = "the council votes on the new bridge across the harbour"
-    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
-    list(call(simhash.ingest(index, [{"_id": "a", "body": text}], verify=0.6)))
-    server.request("POST", f"/{index}/_update/a?refresh=true", {"doc": {"body": "redacted"}})
-    [screened] = call(simhash.screen(index, [text]))
-    assert screened.answer == "unsure"
-    assert "its text does not fit its fingerprint" in screened.reason
-    [written] = call(simhash.ingest(index, [{"_id": "b", "body": text}]))
-    assert (written.action, "was not compared" in written.reason) == ("written", True)

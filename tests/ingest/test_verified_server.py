@@ -111,15 +111,6 @@ def expected_star(documents, grouping):
     return found
 
 
-def components(documents, grouping):
-    """Return the first place in the component of each document."""
-    found = list(range(len(documents)))
-    for n, document in enumerate(documents):
-        joined = {found[m] for m in range(n) if are_neighbours(document, documents[m], grouping)} | {n}
-        found = [min(joined) if each in joined else each for each in found]
-    return found
-
-
 def create(simhash, index):
     simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "refresh_interval": "-1"}, mappings=MAPPINGS)
 

@@ -10,7 +10,7 @@ from es_simhash import InvalidInputError
 from es_simhash.transport.conversation import LONGEST_WAIT_SECONDS
 from es_simhash.transport.refusals import ATTEMPTS
 from es_simhash.writes.bulk import Bulk, compare_created, send_bulk
-from es_simhash.writes.operations import Operation, Refusal, to_operation
+from es_simhash.writes.operations import Operation, to_operation
 from tests.transport.by_hand import ServerError, carry_out, scripted
 
 
@@ -43,18 +43,6 @@ def done(ids, statuses=None, type_="t"):
 def test_nothing_is_no_request():
     """An empty bulk request is refused by servers."""
     assert send([], None) == ([], [], [])
-
-
-def test_outcomes_are_in_order():
-    """One request; a refusal is an outcome like any other."""
-    outcomes, requests, waits = send(operations(3), lambda _, ids: done(ids, {"1": 400}))
-    assert [(each.id, each.status, each.is_done) for each in outcomes] == [
-        ("0", 201, True),
-        ("1", 400, False),
-        ("2", 201, True),
-    ]
-    assert outcomes[1].error == Refusal(400, "t", "status 400")
-    assert (requests, waits) == ([["0", "1", "2"]], [])
 
 
 @pytest.mark.parametrize("status", [429, 503])
