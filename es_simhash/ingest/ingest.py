@@ -205,12 +205,11 @@ class Engine:
             if item.outcome is None and item.operation is not None:
                 written.add(str(item.operation.header.get("_id")))
 
-    def note_written(self, items: Sequence[Item]) -> None:
-        """Keep those of *items* that were written: searches may not show them yet."""
+    def forget_shown(self, items: Sequence[Item]) -> None:
+        """Forget what a refresh has made visible: all but *items*, of the batch that was on its way."""
         if self.is_shown:
             self.lookup.unshown.clear()
-            self.is_shown = False
-        self.lookup.note_written(items)
+            self.lookup.keep_written(items)
 
     async def decide_again(self, server: Port, batch: Batch) -> list[Item]:
         """Decide again what was skipped for an item that is lost; return what is to be written now."""
@@ -332,14 +331,16 @@ async def _settle(
             item.take_outcome(outcome, server.prefix, reader, is_grouped=engine is not None)
         if failure is not None or engine is None:
             return failure
-        engine.note_written(sent)
+        engine.lookup.note_written(sent)
         if failure := await engine.repair(server, batch, sent):
             return failure
         sent = await engine.decide_again(server, batch)
         bulk = _bulk_of(sent, server.prefix)
         answer = await attempt(server.send(bulk.call())) if sent else None
-    if engine is not None and not engine.lookup.is_writing:
-        engine.note_written(batch.items)
+    if engine is not None:
+        if not engine.lookup.is_writing:
+            engine.lookup.keep_written(batch.items)
+        engine.forget_shown(batch.items)
     return None
 
 

@@ -73,7 +73,7 @@ class Asked:
 
     fingerprints: Sequence[int]
     calls: Sequence[Call]
-    batch: MultiSearch | None = None
+    search: MultiSearch | None = None
     near: Mapping[int, Sequence[int]] = field(default_factory=dict)
     ids: Sequence[str] = ()
     answers: Sequence[Any] = ()
@@ -135,13 +135,19 @@ class NearLookup:
             await self._load(server)
 
     def note_written(self, items: Iterable[Item]) -> None:
-        """Note which *items* were written, and what searches may not show of them until :meth:`prepare`."""
-        for item in items:
-            is_done = item.is_done if item.outcome else not self.is_writing and not item.is_skipped
-            if is_done and item.document is not None and item.decision is not None:
-                self.unshown.add(item.document)
+        """Note which *items* were written just now."""
+        items = list(items)
+        self.keep_written(items)
         if self._table is not None:
             self._table.note_written(Counter(filter(None, map(_written_to, items))))
+
+    def keep_written(self, items: Iterable[Item]) -> None:
+        """Keep those of *items* that were written, or would be: searches may not show them before :meth:`prepare`."""
+        for item in items:
+            outcome = item.outcome
+            is_new = outcome.is_done and not outcome.is_same if outcome else not (self.is_writing or item.is_skipped)
+            if is_new and item.document is not None and item.decision is not None:
+                self.unshown.add(item.document)
 
     async def ask(self, server: Port, items: Sequence[Item]) -> Asked | None:
         """Return what to ask about *items*; ``None`` where there is nothing to ask."""
@@ -195,8 +201,8 @@ class NearLookup:
 
     async def _take(self, server: Port, existing: Existing, asked: Asked, answer: Any) -> None:
         """Add to *existing* what is near, given the *answer* to the first search of *asked*, if that was sent."""
-        if asked.batch is not None:
-            await self._by_server(server, existing, asked.batch, answer)
+        if asked.search is not None:
+            await self._by_server(server, existing, asked.search, answer)
             return
         near = dict(asked.near)
         try:
