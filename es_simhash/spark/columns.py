@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ from pyspark.sql import Column, DataFrame, functions as sql
 from pyspark.sql.functions import arrow_udf
 from pyspark.sql.types import ArrayType, LongType, StringType, TimestampType
 
-from es_simhash.arguments import FilePath, check_name, check_path
+from es_simhash.arguments import check_name
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme, to_hex
 from es_simhash.hashing.registry import with_contents
@@ -94,7 +93,6 @@ def documents_of(
     df: DataFrame,
     id: str,
     fingerprint: str,
-    keeper: Keeper,
     *,
     others: Sequence[Column] = (),
     among: DataFrame | None = None,
@@ -109,7 +107,7 @@ def documents_of(
     if among is not None:
         few = sql.broadcast(among) if among.count() <= BROADCAST else among
         selected = selected.join(few, "value", "left_semi")
-    documents = keeper.keep(selected)
+    documents = keep(selected)
     counts = documents.groupBy("id").agg(sql.count("*").alias("documents"))
     for row in counts.where("id is null or documents > 1").limit(1).collect():
         raise InvalidInputError(
@@ -118,26 +116,15 @@ def documents_of(
     return documents
 
 
-class Keeper:
+def keep(frame: DataFrame) -> DataFrame:
     """
-    Keeps frames between steps, so that no step is computed twice and plans stay short.
-    Without a folder, the executors keep them, in memory and on their disks, until nobody uses the frame: if an executor
-    is lost, the work ends with an error of Spark. With a folder that all executors reach, such as
-    ``s3a://bucket/work``, frames are files there; nothing is deleted.
+    Compute *frame*, and return one that reads what was computed: so no step is computed twice, and plans stay short.
+    It is kept in the folder of checkpoints, where the session has one; else by the executors, in memory and on their
+    disks, until nobody uses the frame: if an executor is lost then, the work ends with an error of Spark.
     """
-
-    def __init__(self, folder: FilePath | None) -> None:
-        self._folder = None if folder is None else f"{str(check_path('checkpoints', folder)).rstrip('/')}/{uuid4().hex}"
-        self._kept = 0
-
-    def keep(self, frame: DataFrame) -> DataFrame:
-        """Compute *frame*, and return one that reads what was computed."""
-        if self._folder is None:
-            return frame.localCheckpoint()
-        path = f"{self._folder}/{self._kept}"
-        self._kept += 1
-        frame.write.parquet(path)
-        return frame.sparkSession.read.schema(frame.schema).parquet(path)
+    context = getattr(frame.sparkSession, "sparkContext", None)  # Spark Connect has none
+    has_folder = context is not None and context.getCheckpointDir() is not None
+    return frame.checkpoint() if has_folder else frame.localCheckpoint()
 
 
 def with_fingerprints(
@@ -170,32 +157,33 @@ def with_fingerprints(
     if output in df.columns:
         raise InvalidInputError(f"output {shorten(output)} is a column of df: give another name, or drop the column")
     resolved = with_contents(get_scheme(DEFAULT_SCHEME if scheme is None else scheme))
-    # As if its result could vary: otherwise a filter on the fingerprint would have it computed a second time.
-    compute = arrow_udf(_computation(resolved), "string").asNondeterministic()
-    return df.withColumn(output, compute(column))
 
+    def compute(texts: list[str]) -> list[str | None]:
+        return [None if value is None else to_hex(value) for value in fingerprints(texts, scheme=resolved)]
 
-def _computation(scheme: Scheme) -> Callable[[Iterator[pa.Array]], Iterator[pa.Array]]:
-    def compute(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        for batch in batches:
-            texts = batch.to_pylist()
-            found = iter(fingerprints([text for text in texts if text is not None], scheme=scheme))
-            values = (None if text is None else next(found) for text in texts)
-            yield pa.array([None if value is None else to_hex(value) for value in values], pa.string())
-
-    return compute
+    return df.withColumn(output, _of_texts(compute, pa.string())(column))
 
 
 def prepared_of(text: Column, measure: TextMeasure) -> Column:
     """Return a column of texts as *measure* compares them, 8 bytes a shingle or unit; null where there is no text."""
 
-    def prepare(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    def prepare(texts: list[str]) -> list[bytes]:
+        return [prepared.tobytes() for prepared in measure.prepare(texts)]
+
+    return _of_texts(prepare, pa.binary())(text)
+
+
+def _of_texts(compute: Callable[[list[str]], Sequence[Any]], kind: pa.DataType) -> Callable[[Column], Column]:
+    """Return the function of a column that gives what *compute* makes of texts, and null where there is no text."""
+
+    def of_batches(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         for batch in batches:
             texts = batch.to_pylist()
-            found = iter(measure.prepare([value for value in texts if value is not None]))
-            yield pa.array([None if value is None else next(found).tobytes() for value in texts], pa.binary())
+            found = iter(compute([text for text in texts if text is not None]))
+            yield pa.array([None if text is None else next(found) for text in texts], kind)
 
-    return arrow_udf(prepare, "binary").asNondeterministic()(text)
+    # As if its result could vary: otherwise a filter on the column would have it computed a second time.
+    return arrow_udf(of_batches, str(kind)).asNondeterministic()
 
 
 def check_verify(verify: Any) -> tuple[float, TextMeasure]:
@@ -206,9 +194,7 @@ def check_verify(verify: Any) -> tuple[float, TextMeasure]:
     return rule.similarity or 0.0, rule.measure
 
 
-def similar_texts(
-    pairs: DataFrame, sets: DataFrame, similarity: float, measure: TextMeasure, keeper: Keeper
-) -> DataFrame:
+def similar_texts(pairs: DataFrame, sets: DataFrame, similarity: float, measure: TextMeasure) -> DataFrame:
     """
     Return those of *pairs* whose texts have at least *similarity* by *measure*; kept.
     *pairs*: digests ``left_text, right_text`` of different texts, and the numbers of shingles or units ``left_size,
@@ -224,7 +210,7 @@ def similar_texts(
         own = sets.select(sql.col("text").alias(f"{side}_text"), sql.col("shingles").alias(f"{side}_shingles"))
         found = found.join(own, f"{side}_text")
     is_similar = _similarity_of(sql.col("left_shingles"), sql.col("right_shingles"), measure, similarity) >= similarity
-    return keeper.keep(found.where(is_similar).select("left_text", "right_text"))
+    return keep(found.where(is_similar).select("left_text", "right_text"))
 
 
 def _similarity_of(left: Column, right: Column, measure: TextMeasure, bound: float) -> Column:

@@ -8,26 +8,25 @@ compared, the same shingles. The driver groups what fits into its memory, with `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions as sql
 
-from es_simhash.arguments import FilePath, check_count, check_names
+from es_simhash.arguments import check_count, check_names
 from es_simhash.errors import InvalidInputError, SimHashError
 from es_simhash.groups.assign import group_pairs
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.meta import check_max_distance
 from es_simhash.mapping.rule import Within, parse_within
 from es_simhash.spark.columns import (
-    Keeper,
     check_against,
     check_text,
     check_verify,
     date_column,
     documents_of,
+    keep,
     order_column,
     per_column,
     prepared_of,
@@ -37,57 +36,43 @@ from es_simhash.spark.columns import (
 from es_simhash.spark.pairs import distance_of, pairs_of_values, read_against
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 
+# Most rounds; in a random order few decide nearly all.
+ROUNDS = 50
 
-@dataclass(frozen=True)
-class Rounds:
+
+def _canonicals(pairs: DataFrame, driver_pairs: int) -> DataFrame:
     """
-    How places are grouped.
-    *most*: largest number of rounds. *driver_pairs*: pairs that the driver groups in its memory: 16 bytes each, and as
-    much again for a moment.
+    Return ``place, canonical`` of every place of *pairs* that is not a canonical itself, or raise.
+
+    *pairs*: the neighbours ``earlier, later``, as places in canonical order, each pair once; already kept.
+    A place is canonical if no canonical is a neighbour before it. In a round, undecided places with no undecided
+    neighbour before them become canonicals, and their neighbours members (Blelloch, Fineman and Shun, SPAA 2012).
     """
-
-    keeper: Keeper
-    most: int
-    driver_pairs: int
-
-    def group(self, pairs: DataFrame) -> DataFrame:
-        """
-        Return ``place, canonical`` of every place of *pairs* that is not a canonical itself, or raise.
-        *pairs*: the neighbours ``earlier, later``, as places in canonical order, each pair once; already kept.
-        A place is canonical if no canonical is a neighbour before it. In a round, undecided places with no undecided
-        neighbour before them become canonicals, and their neighbours members. In a random order few rounds decide
-        nearly all (Blelloch, Fineman and Shun, SPAA 2012).
-        """
-        undecided = pairs
-        members: list[DataFrame] = []
-        for _ in range(self.most):
-            if undecided.count() <= self.driver_pairs:
-                if not members:
-                    return self._on_driver(pairs)
-                members.append(self._on_driver(undecided).select("place"))
-                break
-            later = undecided.select(sql.col("later").alias("earlier")).distinct()
-            fresh = undecided.join(later, "earlier", "left_anti").select(sql.col("later").alias("place")).distinct()
-            members.append(self.keeper.keep(fresh))
-            undecided = self.keeper.keep(_without(_without(undecided, "earlier", members[-1]), "later", members[-1]))
+    undecided, without_members = pairs, pairs
+    for _ in range(ROUNDS):
+        is_last = undecided.count() <= driver_pairs
+        if is_last:
+            members = _members_on_driver(undecided)
         else:
-            raise SimHashError(
-                f"{undecided.count():,} pairs are undecided after {self.most} rounds: allow more rounds, or more pairs "
-                "on the driver"
-            )
-        for member in members:
-            pairs = _without(pairs, "earlier", member)
-        found = pairs.groupBy(sql.col("later").alias("place"))
-        return found.agg(sql.min("earlier").alias("canonical"))
+            later = undecided.select(sql.col("later").alias("earlier")).distinct()
+            fresh = undecided.join(later, "earlier", "left_anti")
+            members = keep(fresh.select(sql.col("later").alias("place")).distinct())
+            undecided = keep(_without(_without(undecided, "earlier", members), "later", members))
+        without_members = _without(without_members, "earlier", members)
+        if is_last:
+            found = without_members.groupBy(sql.col("later").alias("place"))
+            return found.agg(sql.min("earlier").alias("canonical"))
+    raise SimHashError(f"{undecided.count():,} pairs are undecided after {ROUNDS} rounds: allow more driver_pairs")
 
-    def _on_driver(self, pairs: DataFrame) -> DataFrame:
-        table = pairs.toArrow()
-        ends = to_array(table["earlier"]), to_array(table["later"])
-        places, numbers = np.unique(np.concatenate(ends), return_inverse=True)
-        canonical = group_pairs(len(places), [(numbers[: len(table)], numbers[len(table) :])])
-        some = canonical != np.arange(len(places))
-        found = pa.table({"place": places[some], "canonical": places[canonical[some]]})
-        return pairs.sparkSession.createDataFrame(found, "place bigint, canonical bigint")
+
+def _members_on_driver(pairs: DataFrame) -> DataFrame:
+    """Return every ``place`` of *pairs* that is not a canonical."""
+    table = pairs.toArrow()
+    ends = to_array(table["earlier"]), to_array(table["later"])
+    places, numbers = np.unique(np.concatenate(ends), return_inverse=True)
+    canonical = group_pairs(len(places), [(numbers[: len(table)], numbers[len(table) :])])
+    found = pa.table({"place": places[canonical != np.arange(len(places))]})
+    return pairs.sparkSession.createDataFrame(found, "place bigint")
 
 
 def _without(pairs: DataFrame, side: str, places: DataFrame) -> DataFrame:
@@ -106,8 +91,6 @@ def groups(
     id: str = "id",
     fingerprint: str = "fingerprint",
     canonical: Sequence[str] = (),
-    checkpoints: FilePath | None = None,
-    rounds: int = 50,
     driver_pairs: int = 5_000_000,
 ) -> DataFrame:
     """
@@ -147,17 +130,14 @@ def groups(
             Columns that decide which document of a group is its canonical: the smallest value of the first counts,
             null comes last, then the next column, at last the id. Timestamps count to the millisecond, long numbers as
             doubles, as in an index.
-        checkpoints:
-            A folder that all executors reach, for what is kept between steps; by default the executors keep it.
-        rounds:
-            Largest number of rounds.
         driver_pairs:
-            Once no more pairs of neighbours are undecided, the driver groups them in its memory, 32 bytes each.
+            Pairs of neighbours are decided in rounds; once no more are undecided, the driver groups them in its memory,
+            32 bytes each.
 
     Raises:
         TypeError: If an argument or a column has the wrong type.
         InvalidInputError: If an argument cannot be used, *df* has no such column, or an id is null or not the only one.
-        SimHashError: If the rounds do not suffice.
+        SimHashError: If 50 rounds do not suffice.
     """
     check_max_distance(max_distance)
     similarity, measure = (None, WORD_SHINGLES) if verify is None else check_verify(verify)
@@ -169,8 +149,7 @@ def groups(
         fields = (text, per, None if span is None else span.field)
         named = [*order, *(field for field in fields if field is not None)]
         check_against(df, against, (id, fingerprint, *named))
-    keeper = Keeper(checkpoints)
-    limits = Rounds(keeper, check_count("rounds", rounds), check_count("driver_pairs", driver_pairs, 0))
+    check_count("driver_pairs", driver_pairs, 0)
 
     def columns(frame: DataFrame, *, is_older: bool = False) -> list[Column]:
         """Return what decides about a document besides its fingerprint."""
@@ -182,36 +161,23 @@ def groups(
         found += [] if per is None else [per_column(frame, per).alias("per")]
         return found + ([] if span is None else [date_column(frame, span.field).alias("date")])
 
-    limiting = [*([] if per is None else ["per"]), *([] if span is None else ["date"])]
-    limiting += [] if against is None else ["is_older"]
-    documents = documents_of(df, id, fingerprint, keeper, others=columns(df))
-    values = keeper.keep(documents.groupBy("value").agg(sql.count("*").alias("copies")))
-    pairs = keeper.keep(pairs_of_values(values.select("value"), max_distance))
+    deciding = ["is_older", *([] if per is None else ["per"]), *([] if span is None else ["date"])]
+    documents = documents_of(df, id, fingerprint, others=columns(df))
+    pairs = keep(pairs_of_values(keep(documents.select("value").distinct()), max_distance))
     if against is not None:
         others = columns(against, is_older=True)
-        across, older = read_against(documents, against, max_distance, id, fingerprint, keeper, others)
-        documents, pairs = documents.unionByName(older), keeper.keep(_each_once(pairs, across))
-        values = keeper.keep(documents.groupBy("value").agg(sql.count("*").alias("copies")))
-    if similarity is None and not limiting:
-        documents = documents.select("id", "order", "value", sql.struct("value").alias("node"))
-        nodes = _nodes(documents, keeper)
-        neighbours = pairs.select(
-            sql.struct(sql.col("left").alias("value")), sql.struct(sql.col("right").alias("value"))
-        )
-        neighbours = neighbours.toDF("left", "right")
-    else:
-        sets = None
-        if similarity is not None:
-            documents, sets = _with_texts(documents, values, pairs, similarity, measure, limiting, keeper)
-        documents = documents.withColumn(
-            "node", _node(["value", *limiting, *(["text", "size"] if sets is not None else [])])
-        )
-        nodes = _nodes(documents, keeper)
-        found = _candidates(nodes, pairs, limiting, span)
-        if similarity is not None and sets is not None:
-            found = _similar(found, sets, similarity, measure, keeper)
-        neighbours = keeper.keep(found)
-    assigned = _assign(neighbours, nodes, limits)
+        across, older = read_against(documents, against, max_distance, id, fingerprint, others)
+        documents, pairs = documents.unionByName(older), keep(_each_once(pairs, across))
+    sets = None
+    if similarity is not None:
+        documents, sets = _with_texts(documents, pairs, similarity, measure, deciding)
+        deciding += ["text", "size"]
+    documents = documents.withColumn("node", _node(["value", *deciding]))
+    nodes = _nodes(documents)
+    neighbours = _candidates(nodes, pairs, deciding, span)
+    if sets is not None:
+        neighbours = _similar(keep(neighbours), sets, similarity or 0.0, measure)
+    assigned = _assign(keep(neighbours), nodes, driver_pairs)
     return _report(documents, nodes, assigned, with_older=against is not None)
 
 
@@ -222,10 +188,10 @@ def _each_once(pairs: DataFrame, across: DataFrame) -> DataFrame:
     return found.select(sql.least(*both).alias("left"), sql.greatest(*both).alias("right")).distinct()
 
 
-def _nodes(documents: DataFrame, keeper: Keeper) -> DataFrame:
+def _nodes(documents: DataFrame) -> DataFrame:
     """Return the nodes, and the ``first`` document of each."""
     first = sql.min(sql.struct("order", "id")).alias("first")
-    return keeper.keep(documents.where("node is not null").groupBy("node").agg(first))
+    return keep(documents.where("node is not null").groupBy("node").agg(first))
 
 
 def _node(names: Sequence[str]) -> Column:
@@ -235,71 +201,60 @@ def _node(names: Sequence[str]) -> Column:
 
 
 def _with_texts(
-    documents: DataFrame,
-    values: DataFrame,
-    pairs: DataFrame,
-    similarity: float,
-    measure: TextMeasure,
-    limiting: Sequence[str],
-    keeper: Keeper,
+    documents: DataFrame, pairs: DataFrame, similarity: float, measure: TextMeasure, deciding: Sequence[str]
 ) -> tuple[DataFrame, DataFrame]:
     """Return the documents with digest and size of their texts, where they may have neighbours; texts by digest."""
-    near = pairs.select("left").unionAll(pairs.select("right")).toDF("value")
-    near = near.unionAll(values.where("copies > 1").select("value")).distinct().withColumn("is_near", sql.lit(True))
+    copies = documents.groupBy("value").agg(sql.count("*").alias("copies")).where("copies > 1").select("value")
+    near = pairs.select("left").unionAll(pairs.select("right")).toDF("value").unionAll(copies)
+    near = near.distinct().withColumn("is_near", sql.lit(True))
     flagged = documents.join(near, "value", "left")
     shingles = prepared_of(sql.when(sql.col("is_near"), sql.col("text")), measure).alias("shingles")
-    cut = keeper.keep(flagged.select("id", "order", "value", *limiting, shingles))
+    cut = keep(flagged.select("id", "order", "value", *deciding, shingles))
     size = sql.floor(sql.octet_length("shingles") / 8)
     if similarity > 0:
         # A text without words has nothing in common with any, not even with itself.
         cut = cut.withColumn("shingles", sql.when(size > 0, sql.col("shingles")))
     cut = cut.withColumn("text", sql.sha2("shingles", 256))
-    digested = cut.select("id", "order", "value", *limiting, "text", size.alias("size"))
+    digested = cut.select("id", "order", "value", *deciding, "text", size.alias("size"))
     return digested, cut.where("text is not null").groupBy("text").agg(sql.any_value("shingles").alias("shingles"))
 
 
-def _candidates(nodes: DataFrame, pairs: DataFrame, limiting: Sequence[str], span: Within | None) -> DataFrame:
+def _candidates(nodes: DataFrame, pairs: DataFrame, deciding: Sequence[str], span: Within | None) -> DataFrame:
     """Return the pairs ``left, right`` of nodes that distance, values and dates allow."""
     left, right = (nodes.select(sql.col("node").alias(side)) for side in ("left", "right"))
     equal = left.join(right, sql.expr("left.value = right.value and left < right"))
     near = pairs.toDF("left_value", "right_value").join(left, sql.expr("left.value = left_value"))
     found = near.join(right, sql.expr("right.value = right_value")).select("left", "right").unionByName(equal)
-    if "per" in limiting:
+    found = found.where("not (left.is_older and right.is_older)")
+    if "per" in deciding:
         found = found.where("left.per = right.per")
-    if "is_older" in limiting:
-        found = found.where("not (left.is_older and right.is_older)")
     if span is not None:
         found = found.where(sql.abs(sql.col("left.date") - sql.col("right.date")) <= span.milliseconds)
     return found
 
 
-def _similar(
-    candidates: DataFrame, sets: DataFrame, similarity: float, measure: TextMeasure, keeper: Keeper
-) -> DataFrame:
-    if similarity == 0:
-        return candidates
-    candidates = keeper.keep(candidates)
+def _similar(candidates: DataFrame, sets: DataFrame, similarity: float, measure: TextMeasure) -> DataFrame:
     equal = candidates.where("left.text = right.text")
     others = candidates.where("left.text != right.text")
     names = [f"{side}.{name}" for name in ("text", "size") for side in ("left", "right")]
     columns = [sql.col(name).alias(name.replace(".", "_")) for name in names]
-    alike = similar_texts(others.select(*columns), sets, similarity, measure, keeper)
+    alike = similar_texts(others.select(*columns), sets, similarity, measure)
     found = others.join(alike, sql.expr("left.text = left_text and right.text = right_text"))
     return found.select("left", "right").unionByName(equal)
 
 
-def _assign(neighbours: DataFrame, nodes: DataFrame, rounds: Rounds) -> DataFrame:
+def _assign(neighbours: DataFrame, nodes: DataFrame, driver_pairs: int) -> DataFrame:
     """Return ``node``, and its canonical: ``canonical_id``, and the node ``to``; for nodes that are not canonicals."""
     ends = neighbours.select(sql.col("left").alias("node")).unionAll(neighbours.select("right")).distinct()
     # In a frame that is sorted, this number grows with the order.
     place = sql.monotonically_increasing_id().alias("place")
-    ranked = rounds.keeper.keep(nodes.join(ends, "node", "left_semi").orderBy("first").select("node", "first", place))
+    ranked = keep(nodes.join(ends, "node", "left_semi").orderBy("first").select("node", "first", place))
     placed = neighbours
     for side in ("left", "right"):
         placed = placed.join(ranked.select(sql.col("node").alias(side), sql.col("place").alias(f"{side}_place")), side)
     both = sql.col("left_place"), sql.col("right_place")
     found = placed.select(sql.least(*both).alias("earlier"), sql.greatest(*both).alias("later"))
-    chosen = rounds.group(rounds.keeper.keep(found))
+    chosen = _canonicals(keep(found), driver_pairs)
     members = chosen.join(ranked.select("node", "place"), "place").withColumnRenamed("node", "member")
     canonicals = ranked.select(
         sql.col("place").alias("canonical"),

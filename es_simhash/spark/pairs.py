@@ -10,11 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, functions as sql
 
-from es_simhash.arguments import FilePath
 from es_simhash.groups.all_pairs import Shares
 from es_simhash.lookup.fingerprint_table import FingerprintTable
 from es_simhash.mapping.meta import check_max_distance
-from es_simhash.spark.columns import Keeper, as_values, check_against, check_column, documents_of, parsed, to_array
+from es_simhash.spark.columns import as_values, check_against, check_column, documents_of, keep, parsed, to_array
 
 Batches = Iterator[pa.RecordBatch]
 # Fingerprints of the sample that decides which joins are made.
@@ -23,8 +22,6 @@ SAMPLE = 1 << 17
 FLUSH = 1 << 20
 # Fingerprints in a row on the way to a share: an Arrow batch has up to 10,000 rows.
 ROW = 1 << 10
-# Documents with one fingerprint that a task looks at together.
-COPIES = 10_000
 # New fingerprints that are looked for in one reading of the others: each task makes a table of them.
 TABLE = 1 << 20
 
@@ -36,7 +33,6 @@ def near_pairs(
     against: DataFrame | None = None,
     id: str = "id",
     fingerprint: str = "fingerprint",
-    checkpoints: FilePath | None = None,
 ) -> DataFrame:
     """
     Return every pair of documents within *max_distance*, each once: ``id, other_id, distance``.
@@ -62,8 +58,6 @@ def near_pairs(
             Name of the column of ids: of any type with an order, each id once.
         fingerprint:
             Name of the column of fingerprints, 16 hex digits; documents without one (null) are in no pair.
-        checkpoints:
-            A folder that all executors reach, for what is kept between steps; by default the executors keep it.
 
     Raises:
         TypeError: If an argument or a column has the wrong type.
@@ -73,48 +67,27 @@ def near_pairs(
     check_max_distance(max_distance)
     if against is not None:
         check_against(df, against, (id, fingerprint))
-    keeper = Keeper(checkpoints)
-    documents = documents_of(df, id, fingerprint, keeper)
-    counts = keeper.keep(documents.groupBy("value").agg(sql.count("*").alias("copies")))
+    documents = documents_of(df, id, fingerprint)
+    counts = keep(documents.groupBy("value").agg(sql.count("*").alias("copies")))
     pairs = pairs_of_values(counts.select("value"), max_distance)
     equal = counts.where("copies > 1").select(sql.col("value").alias("left"), sql.col("value").alias("right"))
-    divided = _divided(documents, counts)
-    found = _with_documents(pairs.unionByName(equal), divided, divided)
+    found = _with_documents(pairs.unionByName(equal), documents, documents)
     left, right = sql.col("left_id"), sql.col("right_id")
     among = found.where((sql.col("left") != sql.col("right")) | (left < right)).select(
         sql.least(left, right).alias("id"), sql.greatest(left, right).alias("other_id"), distance_of("left", "right")
     )
     if against is None:
         return among
-    across, older = read_against(documents, against, max_distance, id, fingerprint, keeper)
-    counts = keeper.keep(older.groupBy("value").agg(sql.count("*").alias("copies")))
-    found = _with_documents(across, divided, _divided(older, counts))
+    across, older = read_against(documents, against, max_distance, id, fingerprint)
+    found = _with_documents(across, documents, older)
     found = found.select(left.alias("id"), right.alias("other_id"), distance_of("left", "right"))
     return among.withColumn("against", sql.lit(False)).unionByName(found.withColumn("against", sql.lit(True)))
 
 
-_Divided = tuple[DataFrame, DataFrame]
-
-
-def _divided(documents: DataFrame, counts: DataFrame) -> _Divided:
-    """
-    Return *documents* with their ``part``, and in how many ``parts`` those with a hot fingerprint are divided.
-    Each part meets every pair that the fingerprint is in.
-    """
-    hot = counts.where(sql.col("copies") > COPIES)
-    hot = sql.broadcast(hot.select("value", sql.ceil(sql.col("copies") / COPIES).cast("int").alias("parts")))
-    part = sql.coalesce(sql.pmod(sql.xxhash64("id"), sql.col("parts")).cast("int"), sql.lit(0))
-    return documents.join(hot, "value", "left").select("value", "id", part.alias("part")), hot
-
-
-def _with_documents(pairs: DataFrame, left: _Divided, right: _Divided) -> DataFrame:
+def _with_documents(pairs: DataFrame, *documents: DataFrame) -> DataFrame:
     """Return *pairs* of fingerprints once for each two documents with them, and their ids."""
-    for side, (documents, hot) in (("left", left), ("right", right)):
-        parts = sql.explode(sql.sequence(sql.lit(0), sql.coalesce("parts", sql.lit(1)) - 1)).alias("part")
-        keyed = pairs.withColumnRenamed(side, "value").join(hot, "value", "left").drop("part")
-        keyed = keyed.select(*(name for name in keyed.columns if name != "parts"), parts)
-        joined = keyed.join(documents.withColumnRenamed("id", f"{side}_id"), ["value", "part"]).drop("part")
-        pairs = joined.withColumnRenamed("value", side)
+    for side, some in zip(("left", "right"), documents, strict=True):
+        pairs = pairs.join(some.select(sql.col("value").alias(side), sql.col("id").alias(f"{side}_id")), side)
     return pairs
 
 
@@ -124,7 +97,6 @@ def read_against(
     max_distance: int,
     id: str,
     fingerprint: str,
-    keeper: Keeper,
     others: Sequence[Column] = (),
 ) -> tuple[DataFrame, DataFrame]:
     """
@@ -136,9 +108,9 @@ def read_against(
     new = np.sort(as_values(documents.select("value").distinct().toArrow()["value"]))
     parts = [new[begin : begin + TABLE] for begin in range(0, max(1, len(new)), TABLE)]
     found = [older.mapInArrow(_looking_up(part, max_distance), "left bigint, right bigint") for part in parts]
-    across = keeper.keep(reduce(DataFrame.unionByName, found).distinct())
-    near = keeper.keep(across.select(sql.col("right").alias("value")).distinct())
-    return across, documents_of(against, id, fingerprint, keeper, others=others, among=near)
+    across = keep(reduce(DataFrame.unionByName, found).distinct())
+    near = keep(across.select(sql.col("right").alias("value")).distinct())
+    return across, documents_of(against, id, fingerprint, others=others, among=near)
 
 
 def _looking_up(values: NDArray[np.uint64], max_distance: int) -> Callable[[Batches], Batches]:

@@ -2,6 +2,7 @@
 
 import random
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -45,26 +46,39 @@ def documents(spark):
     return ids, values, frame(spark, [ids[place] for place in order], values[order].tolist())
 
 
-@pytest.mark.parametrize("partitions", [0, 2])
-def test_groups_are_those_in_memory(documents, partitions, tmp_path):
-    """By rounds that keep files in a folder, and on the driver; whatever the partitions."""
+@pytest.fixture
+def checkpoints(spark, tmp_path):
+    """The session keeps checkpoints as files in a folder."""
+    spark.sparkContext.setCheckpointDir(str(tmp_path))
+    yield tmp_path
+    spark._jsc.sc().setCheckpointDir(None)
+
+
+def test_groups_are_those_in_memory(documents):
     ids, values, df = documents
-    options = {"driver_pairs": 20, "checkpoints": tmp_path} if partitions else {}
-    found = groups(df.repartition(partitions) if partitions else df, max_distance=3, **options)
     wanted = reported(ids, values, group_fingerprints(values, 3))
-    assert listed(found) == wanted
+    assert listed(groups(df, max_distance=3)) == wanted
     assert sum(row[2] is not None for row in wanted) > 100
 
 
-def test_a_chain_is_settled_by_the_driver(spark):
+def test_groups_by_rounds_are_those_in_memory(documents, checkpoints):
+    """Whatever the partitions; what is kept between the rounds are files."""
+    ids, values, df = documents
+    found = groups(df.repartition(2), max_distance=3, driver_pairs=20)
+    assert listed(found) == reported(ids, values, group_fingerprints(values, 3))
+    assert [path for path in checkpoints.rglob("part-*") if path.is_file()]
+
+
+def test_a_chain_is_settled_by_the_driver(spark, monkeypatch):
     """Each document decides about the next one: more rounds than are allowed."""
+    monkeypatch.setattr(import_module("es_simhash.spark.groups"), "ROUNDS", 2)
     values = np.cumsum(np.uint64(1) << np.arange(40, dtype=np.uint64))
     ids = list(range(40))
     df = frame(spark, ids, values.tolist())
     wanted = reported(ids, values, group_fingerprints(values, 1))
-    assert listed(groups(df, max_distance=1, rounds=2)) == wanted
+    assert listed(groups(df, max_distance=1)) == wanted
     with pytest.raises(SimHashError, match="pairs are undecided after 2 rounds"):
-        groups(df, max_distance=1, rounds=2, driver_pairs=3)
+        groups(df, max_distance=1, driver_pairs=3)
 
 
 def test_dates_and_numbers_order_as_in_an_index(spark):
@@ -158,7 +172,7 @@ def test_arguments_are_checked(documents):
         {"per": "missing"},
         {"text": "id"},
         {"canonical": ["missing"]},
-        {"rounds": 0},
+        {"driver_pairs": -1},
     ):
         with pytest.raises(InvalidInputError):
             groups(df, max_distance=3, **arguments)
@@ -176,7 +190,7 @@ def decided(new, old, are_neighbours):
     return found
 
 
-def test_new_documents_join_older_ones_or_make_groups(spark, tmp_path):
+def test_new_documents_join_older_ones_or_make_groups(spark):
     """An older one stays, whatever its id, and stands before each new one."""
     values = uneven(np.random.default_rng(8), 900)
     np.random.default_rng(9).shuffle(values)
@@ -184,8 +198,8 @@ def test_new_documents_join_older_ones_or_make_groups(spark, tmp_path):
     ids = [f"{number:04}" for number in range(600)]
     wanted = decided(new, old, lambda one, other: (one ^ other).bit_count() <= 3)
     df, against = frame(spark, ids[:300], new), frame(spark, ids, old)
-    options = {"driver_pairs": 20, "checkpoints": tmp_path}
-    for found in (groups(df, max_distance=3, against=against), groups(df, max_distance=3, against=against, **options)):
+    for options in ({}, {"driver_pairs": 20}):
+        found = groups(df, max_distance=3, against=against, **options)
         rows = {row.id: row for row in found.collect()}
         assert len(rows) == 300
         for place, (to, is_older) in enumerate(wanted):

@@ -46,10 +46,9 @@ def compared(ids, values, max_distance):
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """Plan as for many documents: several shares, hot keys, documents with one fingerprint divided."""
+    """Plan as for many documents: several shares, and hot keys."""
     monkeypatch.setattr(all_pairs, "COSTS", Costs(20.0, 1.3, 1_000.0))
     monkeypatch.setattr(all_pairs, "SHARE", 100)
-    monkeypatch.setattr(pairs, "COPIES", 7)
 
 
 @pytest.mark.parametrize("max_distance", [0, 3])
