@@ -203,7 +203,13 @@ class Join:
 
     def unseen(self, left: Fingerprints, right: Fingerprints) -> Iterator[ValuePairs]:
         """Yield those of the pairs of *left* and *right* that no join before this one finds."""
-        yield from _unseen(left, right, (*self.before, *self.keys[: self.number]))
+        differing = left ^ right
+        for key in (*self.before, *self.keys[: self.number]):
+            if not len(left):
+                return
+            is_new = (differing & np.uint64(key)) != 0
+            left, right, differing = left[is_new], right[is_new], differing[is_new]
+        yield left, right
 
     def all_pairs(self, rows: slice) -> Iterator[ValuePairs]:
         """Yield the near pairs whose first place is one of *rows*, comparing every two."""
@@ -254,20 +260,6 @@ def _merged(found: Iterable[ValuePairs]) -> Iterator[ValuePairs]:
 
 def _join_pairs(parts: list[ValuePairs]) -> ValuePairs:
     return np.concatenate([left for left, _ in parts]), np.concatenate([right for _, right in parts])
-
-
-def _unseen(left: Fingerprints, right: Fingerprints, keys: Sequence[int]) -> Iterator[ValuePairs]:
-    """Yield the pairs that agree in none of *keys*."""
-    differing = left ^ right
-    places = np.arange(len(left))
-    for key in keys:
-        if not len(places):
-            return
-        is_new = (differing & np.uint64(key)) != 0
-        if not is_new.all():
-            places, differing = places[is_new], differing[is_new]
-    if len(places):
-        yield left[places], right[places]
 
 
 ALL_BITS = tuple(range(BITS - 1, -1, -1))

@@ -223,6 +223,7 @@ PAIRS_OF_NODE, PAIRS = 8, 1 << 18
 # One node of so many shows which groups are large: those of which it has so many members.
 HEAD, LARGE = 64, 8
 ASKED = 1 << 18
+MOST_PAIRS = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +250,7 @@ def _thin(nodes: AnyNodes, near: Near) -> _Thinned:
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     gone, canonical = [order[:0]], [order[:0]]
-    most: int | None = PAIRS_OF_NODE * len(nodes) + PAIRS
+    most = PAIRS_OF_NODE * len(nodes) + PAIRS
     part, numbers = nodes, rank
     while (edges := _pack(((numbers[a], numbers[b]) for a, b in near.among(part)), most)) is None:
         left = order[numbers]
@@ -262,7 +263,7 @@ def _thin(nodes: AnyNodes, near: Near) -> _Thinned:
             is_gone[found] = True
         taken, first = tail[is_gone], rank[head[canonicals]]
         if not len(taken):
-            most = None
+            most = MOST_PAIRS  # no group is large
             continue
         best = np.full(len(taken), len(nodes))
         for leader, found in near.across(nodes.part(head[canonicals]), nodes.part(taken)):
@@ -274,17 +275,15 @@ def _thin(nodes: AnyNodes, near: Near) -> _Thinned:
     return _Thinned(order, edges, np.concatenate(gone), np.concatenate(canonical))
 
 
-def _pack(pairs: Iterable[PlacePairs], most: int | None = None) -> Places | None:
+def _pack(pairs: Iterable[PlacePairs], most: int) -> Places | None:
     """Return *pairs* sorted, each as one number, the smaller place first; ``None`` if there are more than *most*."""
     parts, count = [np.empty(0, np.int64)], 0
     for left, right in pairs:
         count += len(left)
-        if most is not None and count > most:
+        if count > most:
             return None
         parts.append(np.minimum(left, right) << 32 | np.maximum(left, right))
-    edges = np.concatenate(parts)
-    edges.sort()
-    return edges
+    return np.sort(np.concatenate(parts))
 
 
 def _group(nodes: AnyNodes, near: Near) -> Places:
@@ -347,11 +346,9 @@ def group_documents(
     return canonical
 
 
-def group_pairs(count: int, pairs: Iterable[PlacePairs]) -> Places:
-    """Return, for each of *count* places in canonical order, the place of its canonical; *pairs* are the neighbours."""
-    edges = _pack(pairs)
-    assert edges is not None  # noqa: S101 -- however many
-    return _group_edges(count, edges)
+def group_pairs(count: int, left: Places, right: Places) -> Places:
+    """Return, for each of *count* places in canonical order, the place of its canonical; the pairs are neighbours."""
+    return _group_edges(count, np.sort(np.minimum(left, right) << 32 | np.maximum(left, right)))
 
 
 _LOW = 0xFFFF_FFFF

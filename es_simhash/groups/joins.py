@@ -135,20 +135,11 @@ SCAN_WINDOW = 1 << 18
 BLOCK = 1 << 16
 # A bucket of more is not compared pair by pair: it is given back.
 HOT = 1 << 13
-# A bucket of more is compared by itself, smaller ones together with others of nearly the same size.
-_SINGLE = 512
 _ROWS = 32
 
 
-def _band_limits() -> NDArray[np.int64]:
-    """Return the largest size of each band: sizes in one differ by an eighth at most."""
-    limits = [2]
-    while limits[-1] < _SINGLE:
-        limits.append(limits[-1] + max(1, limits[-1] // 8))
-    return np.array(limits, np.int64)
-
-
-_LIMITS = _band_limits()
+# The largest size of each band of buckets, which are compared together: sizes in one differ by an eighth at most.
+_LIMITS = np.unique((2 * 1.125 ** np.arange(72)).astype(np.int64))
 
 
 def scan(values: Fingerprints, width: int, max_distance: int, hot: list[slice]) -> Iterator[PlacePairs]:
@@ -156,35 +147,22 @@ def scan(values: Fingerprints, width: int, max_distance: int, hot: list[slice]) 
     begin, low = 0, np.uint64((1 << (BITS - width)) - 1)
     while begin < len(values):
         end = min(begin + SCAN_WINDOW, len(values))
-        if end < len(values):
-            # Back to the start of the bucket that the end is in.
-            end = int(np.searchsorted(values[begin:end], values[end] & ~low)) + begin
-        if end == begin:
-            end = begin + int(np.searchsorted(values[begin:], values[begin] | low, side="right"))
-            hot.append(slice(begin, end))
-        else:
-            starts, sizes = _buckets(values[begin:end], low)
-            yield from _scan_buckets(values, starts + begin, sizes, max_distance, hot)
+        # On to the end of the bucket that the end is in.
+        end = begin + int(np.searchsorted(values[begin:], values[end - 1] | low, side="right"))
+        starts, sizes = _buckets(values[begin:end], low)
+        is_hot, starts = sizes > HOT, starts + begin
+        hot += map(slice, starts[is_hot].tolist(), (starts + sizes)[is_hot].tolist())
+        yield from _scan_buckets(values, starts[~is_hot], sizes[~is_hot], max_distance)
         begin = end
 
 
-def _scan_buckets(
-    values: Fingerprints, starts: Places, sizes: Places, max_distance: int, hot: list[slice]
-) -> Iterator[PlacePairs]:
-    is_single = sizes > _SINGLE
-    for start, size in zip(starts[is_single].tolist(), sizes[is_single].tolist(), strict=True):
-        if size > HOT:
-            hot.append(slice(start, start + size))
-        else:
-            for left, right in every_pair(values[start : start + size], max_distance):
-                yield left + start, right + start
-    starts, sizes = starts[~is_single], sizes[~is_single]
+def _scan_buckets(values: Fingerprints, starts: Places, sizes: Places, max_distance: int) -> Iterator[PlacePairs]:
     bands = np.searchsorted(_LIMITS, sizes).astype(np.uint8)
     order = np.argsort(bands, kind="stable")
     starts, sizes = starts[order], sizes[order]
     ends = np.cumsum(np.bincount(bands, minlength=len(_LIMITS)))
     for limit, begin, end in zip(_LIMITS.tolist(), [0, *ends.tolist()], ends.tolist(), strict=False):
-        step = BLOCK // limit
+        step = max(1, BLOCK // limit)
         for first in range(begin, end, step):
             part = slice(first, min(first + step, end))
             yield from _compare_band(values, starts[part], sizes[part], limit, max_distance)

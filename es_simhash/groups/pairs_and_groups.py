@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from es_simhash.arguments import check_choice, check_count
 from es_simhash.errors import IncompleteSearchError, MappingError, count
 from es_simhash.groups.read import read_all, read_texts
-from es_simhash.groups.recorded import refuse_group_faults
+from es_simhash.groups.recorded import refuse_group_faults, warn_of_regrouping
 from es_simhash.hashing import from_hex
 from es_simhash.lookup.judge import choose_rule
 from es_simhash.lookup.lookup_options import LookupOptions
@@ -232,6 +232,7 @@ class GroupOptions:
 async def groups(server: Port, index: Index, options: GroupOptions) -> AsyncGenerator[Sequence[Group], None]:
     """
     Yield a :class:`Group` for each group of two or more documents in *index* that *options* ask for.
+    A warning says where a change of the grouping was stopped: groups may be those of the rule before.
 
     Cost: a search for up to 200 groups, and for every 5,000 documents in them; to sort by size, the names of all groups
     are kept in memory.
@@ -242,6 +243,7 @@ async def groups(server: Port, index: Index, options: GroupOptions) -> AsyncGene
     """
     check_index(index)
     resolved = await _read_grouping(server, index)
+    warn_of_regrouping(resolved)
     reader = _Reader(server.prefix, index, options)
     every: list[tuple[str, int]] = []
     is_sorted = options.sort == "size"
@@ -312,10 +314,6 @@ class _Reader:
 
     async def read(self, server: Port, names: list[str]) -> list[Group]:
         """Return the groups *names*, as far as they are large enough."""
-        groups = await self._read(server, names)
-        return [group for group in groups if len(group.members) + len(group.unreadable) >= self._options.min_size]
-
-    async def _read(self, server: Port, names: list[str]) -> list[Group]:
         fields = self._fields
         # Of each group its canonicals, and the others.
         members: dict[str, tuple[list[NearDup], list[NearDup]]] = {name: ([], []) for name in names}
@@ -356,4 +354,4 @@ class _Reader:
         if seen and not found:
             reason = no_fingerprint_shown(self._index, fields.fingerprint)
             raise IncompleteSearchError(reason, reasons=(reason,))
-        return found
+        return [group for group in found if len(group.members) + len(group.unreadable) >= self._options.min_size]

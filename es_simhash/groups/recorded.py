@@ -15,7 +15,7 @@ from typing import Any, Literal
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest, choose_grouping
 from es_simhash.mapping.context import Resolved
-from es_simhash.mapping.faults import find_group_faults, mapping_error
+from es_simhash.mapping.faults import Fault, find_group_faults, mapping_error
 from es_simhash.mapping.meta import REGROUPING_KEY, IndexSettings, read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, narrowed, resolve_index
@@ -94,11 +94,23 @@ async def record_grouping(server: Port, resolved: Resolved, grouping: Grouping, 
         if own is None or Grouping.read(own) == grouping:
             continue
         begun = {REGROUPING_KEY: True} if own.is_grouped else {}
-        await _record(server, name, now.mappings[name], replace(own, extra=grouping.put(own.extra) | begun))
+        settings = replace(own, extra=grouping.put(own.extra) | begun)
+        try:
+            await write_settings(server, name, now.mappings[name], settings)
+        except Exception as error:
+            error.add_note("The grouping is recorded in the mapping once: let a user who may change mappings begin.")
+            raise
         missed = grouping.misses
         what = f"index {name!r} records its grouping now, for all that group or look something up: {grouping}"
         what += f"; {missed}" if missed else ""
         logger.info("%s; another one takes reconcile(index, regroup=True)", what)
+
+
+def warn_of_regrouping(resolved: Resolved) -> None:
+    """Log which of the *resolved* indices may still have groups of another rule, in the words of ``check``."""
+    if names := [name for name, own in resolved.settings_of.items() if own.is_regrouping]:
+        fault = Fault("regrouping")
+        logging.getLogger("es_simhash").warning("%s: %s: %s", ", ".join(names), fault, fault.advice)
 
 
 async def finish_regrouping(server: Port, index: Index, grouping: Grouping) -> None:
@@ -170,14 +182,6 @@ def _compare(resolved: Resolved, grouping: Grouping) -> None:
         recorded = Grouping.read(settings)
         if recorded is not None and recorded != grouping:
             raise MappingError(f"the grouping of index {name!r} was changed to {recorded} meanwhile: start again")
-
-
-async def _record(server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings) -> None:
-    try:
-        await write_settings(server, name, mapping, settings)
-    except Exception as error:
-        error.add_note("The grouping is recorded in the mapping once: let a user who may change mappings begin.")
-        raise
 
 
 def field_kinds(resolved: Resolved, grouping: Grouping) -> dict[str, FieldKind]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.errors import InvalidInputError
 from es_simhash.groups.all_pairs import Pairs, distances_between, near_pairs
 from es_simhash.groups.assign import (
     MISSING,
@@ -207,8 +206,6 @@ class Table:
     def group(self, texts: Texts | None = None) -> Groups:
         """Return the groups that the rule makes of the documents; *texts*, where it compares any, of the candidates."""
         grouping, columns = self._grouping, self._columns()
-        if (texts is None) != (grouping.similarity is None):
-            raise InvalidInputError("texts are given where the grouping compares texts, and only there")
         order = self.order()
         if grouping.is_by_distance_alone:
             grouped = group_fingerprints(columns["fingerprint"][order], grouping.max_distance)
@@ -279,14 +276,9 @@ class Table:
 
     def _documents(self, order: NDArray[np.int64], texts: Texts | None = None) -> Documents:
         columns = self._columns()
-        numbers = None if texts is None else texts.numbers
-        return Documents(
-            columns["fingerprint"][order],
-            *(
-                None if column is None else column[order]
-                for column in (columns.get("per"), columns.get("date"), numbers)
-            ),
-        )
+        deciding = columns.get("per"), columns.get("date"), None if texts is None else texts.numbers
+        given = [None if column is None else column[order] for column in deciding]
+        return Documents(columns["fingerprint"][order], *given)
 
     def pairs(self, *, split: int | None = None) -> Iterator[Pairs]:
         """

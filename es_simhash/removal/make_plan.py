@@ -16,7 +16,7 @@ from es_simhash.arguments import FilePath, check_output
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, count
 from es_simhash.groups.read import count_lacking
 from es_simhash.groups.reconcile import read_groups
-from es_simhash.groups.recorded import settle_grouping
+from es_simhash.groups.recorded import settle_grouping, warn_of_regrouping
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import Fields, now, read_values
@@ -86,6 +86,7 @@ async def make_plan(
     resolved = await resolve_index(server, index)
     if resolved.assumed is not None:
         raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
+    warn_of_regrouping(resolved)
     grouping = await settle_grouping(server, resolved, options.grouping, record=False, may_differ=True)
     await refuse_updates(server, index, resolved.mappings)  # nor could what is deleted be written again
     names = list(resolved.settings_of)

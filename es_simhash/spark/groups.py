@@ -70,7 +70,7 @@ def _members_on_driver(pairs: DataFrame) -> DataFrame:
     table = pairs.toArrow()
     ends = to_array(table["earlier"]), to_array(table["later"])
     places, numbers = np.unique(np.concatenate(ends), return_inverse=True)
-    canonical = group_pairs(len(places), [(numbers[: len(table)], numbers[len(table) :])])
+    canonical = group_pairs(len(places), numbers[: len(table)], numbers[len(table) :])
     found = pa.table({"place": places[canonical != np.arange(len(places))]})
     return pairs.sparkSession.createDataFrame(found, "place bigint")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from es_simhash.groups import all_pairs, joins
-from es_simhash.groups.all_pairs import Shares, distances_between, in_order, near_pairs, usable_cores
+from es_simhash.groups.all_pairs import Shares, distances_between, in_order, near_pairs
 from es_simhash.groups.joins import Family, Swaps, families
 from tests.groups.strategies import related_fingerprints
 
@@ -20,7 +20,6 @@ def tiny(monkeypatch):
     for module, name, value in [
         (joins, "WINDOW", 5),
         (joins, "SCAN_WINDOW", 5),
-        (joins, "_SINGLE", 2),
         (joins, "_ROWS", 2),
         (joins, "BLOCK", 1 << 10),
         (joins, "HOT", 3),
@@ -161,7 +160,6 @@ def around_one(chance, count):
 def test_thousands_are_joined_as_they_are_compared(make, max_distance, monkeypatch):
     """Evenly spread fingerprints and uneven ones, with buckets that are hot."""
     monkeypatch.setattr(joins, "HOT", 64)
-    monkeypatch.setattr(joins, "_SINGLE", 32)
     monkeypatch.setattr(all_pairs, "_THREADED", 1)
     monkeypatch.setattr(joins, "IN_MEMORY", replace(joins.IN_MEMORY, join=1_000.0))
     chance = np.random.default_rng(max_distance)
@@ -250,8 +248,3 @@ def test_no_task_begins_after_the_caller_stopped():
     assert next(stream) == 1
     stream.close()
     assert len(begun) <= 4
-
-
-def test_some_core_can_be_used():
-    """At least the one that runs this test."""
-    assert usable_cores() >= 1

@@ -249,14 +249,6 @@ def test_a_regroup_that_is_stopped_at_any_request_says_so(is_late):
             assert (wrong(store), is_said(store)) == ([], False)
 
 
-def test_every_write_is_conditional():
-    """An update names the version that was judged."""
-    run = run_reconcile(filled())
-    headers = [line["update"] for call in run.calls if call.api == "bulk" for line in call.arguments["body"][::2]]
-    assert len(headers) == 5
-    assert all({"if_seq_no", "if_primary_term"} <= header.keys() for header in headers)
-
-
 @pytest.mark.parametrize("status", [400, 429, 503, 409])
 def test_what_cannot_be_written_is_told(status):
     """Named where it was refused; where others keep changing it the report says that not all is settled."""

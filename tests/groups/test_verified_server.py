@@ -179,18 +179,6 @@ def test_regrouping_replaces_the_grouping(server, index, simhash):
     assert "per" not in simhash.check(index)[0].grouping
 
 
-def test_a_change_of_the_grouping_that_was_stopped(server, index, simhash):
-    """The next run does the rest, by the grouping that is recorded."""
-    fill(simhash, server, index)
-    simhash.reconcile(index, max_distance=1, verify=False)
-    record(server, index, max_distance=3)
-    assert simhash.reconcile(index, dry_run=True).changed > 0
-    assert simhash.reconcile(index).is_settled
-    assert stored_groups(read_all(server, index)) == oracle(
-        read_all(server, index), {"max_distance": 3, "verify": None}
-    )
-
-
 def test_an_ingest_stops_when_the_grouping_changes(server, index, sync_simhash):
     """It writes no group by the old rule after the change has begun."""
     fill(sync_simhash, server, index, 5)
