@@ -350,8 +350,8 @@ class SimHashSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns that a document has, and those of the option ``columns``, which are strings."""
-        columns = OWN_COLUMNS | dict.fromkeys(_extra_columns(self.options), pa.string())
-        return ", ".join(f"`{name.replace('`', '``')}` {_DDL[kind]}" for name, kind in columns.items())
+        kinds = _kinds(_extra_columns(self.options))
+        return ", ".join(f"`{name.replace('`', '``')}` {_DDL[kind]}" for name, kind in kinds.items())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads the index."""
@@ -371,6 +371,11 @@ class SimHashSource(DataSource):
         if overwrite:
             raise InvalidInputError("documents are changed, never replaced: give mode('append')")
         return make_writer(self.options, schema)
+
+
+def _kinds(extra: Sequence[str]) -> dict[str, pa.DataType]:
+    """Return the kind of each column that a document has, with the *extra* ones."""
+    return OWN_COLUMNS | dict.fromkeys(extra, pa.string())
 
 
 def _extra_columns(options: Mapping[str, str]) -> tuple[str, ...]:
@@ -429,19 +434,14 @@ class _Reader(DataSourceReader):
         check_whole(reading.gaps)
 
     def _batch(self, hits: Hits) -> pa.RecordBatch:
-        fingerprint = Fields(self.connection.prefix).fingerprint
-        rows = [(document_key(hit), hit, hit.get("_source") or {}) for hit in hits]
-        columns: dict[str, list[Any]] = {
-            "id": [key.id for key, _, _ in rows],
-            "index": [key.index for key, _, _ in rows],
-            "routing": [key.routing for key, _, _ in rows],
-            "seq_no": [hit["_seq_no"] for _, hit, _ in rows],
-            "primary_term": [hit["_primary_term"] for _, hit, _ in rows],
-            "fingerprint": [_as_string(hit.get("fields", {}).get(fingerprint, ())) for _, hit, _ in rows],
-        }
-        columns |= {name: [_as_string(read_values(source, name)) for _, _, source in rows] for name in self.columns}
-        arrays = [pa.array(values, OWN_COLUMNS.get(name, pa.string())) for name, values in columns.items()]
-        return pa.record_batch(arrays, list(columns))
+        return pa.RecordBatch.from_pylist(list(map(self._row, hits)), pa.schema(_kinds(self.columns)))
+
+    def _row(self, hit: Mapping[str, Any]) -> dict[str, Any]:
+        key, source = document_key(hit), hit.get("_source") or {}
+        own = {"id": key.id, "index": key.index, "routing": key.routing}
+        own |= {"seq_no": hit["_seq_no"], "primary_term": hit["_primary_term"]}
+        own["fingerprint"] = _as_string(hit.get("fields", {}).get(Fields(self.connection.prefix).fingerprint, ()))
+        return own | {name: _as_string(read_values(source, name)) for name in self.columns}
 
 
 def _as_string(values: Sequence[Any]) -> str | None:
