@@ -19,7 +19,7 @@ from es_simhash.mapping.rule import (
     parse_key,
     parse_within,
 )
-from es_simhash.texts.measures import TextMeasure, check_bound
+from es_simhash.texts.measures import TextMeasure
 
 DAY = 86_400_000
 FULL = Grouping(
@@ -83,22 +83,6 @@ def test_what_stands_in_the_mapping():
     assert Grouping().to_dict() == {"rule": "star", "max_distance": 3, "canonical": ["id"], "similarity": None}
 
 
-def test_an_earlier_version_refuses_another_measure():
-    """It takes the similarity for a number, and says that another version wrote what it cannot read."""
-    with pytest.raises(TypeError):
-        check_bound("verify", NOISY.to_dict()["similarity"])
-    for recorded, said in (
-        ({"at_least": 0.9}, "'measure'"),
-        ({"at_least": 0.9, "measure": "cosine", "unit": "words"}, "'cosine' is not known: give 'jaccard' or 'edit'"),
-        (
-            {"at_least": 0.9, "measure": "containment", "unit": "words"},
-            "'containment' is not known.*take its groups out",
-        ),
-    ):
-        with pytest.raises(MappingError, match=said):
-            Grouping.from_dict({**NOISY.to_dict(), "similarity": recorded})
-
-
 def test_a_measure_stays_where_only_the_bound_is_given():
     """A preset changes it; without a comparison there is none."""
     assert GroupingRequest(verify=0.7).put_on(NOISY).measure == NOISY.measure
@@ -127,6 +111,8 @@ def test_a_record_by_distance_alone():
         {"rule": "star", "max_distance": 3, "canonical": ["id"], "similarity": 2},
         {"rule": "star", "max_distance": 3, "canonical": ["id"], "within": ["at"]},
         {"rule": "star", "max_distance": 3, "canonical": ["id"], "per": 7},
+        {**NOISY.to_dict(), "similarity": {"at_least": 0.9}},
+        {**NOISY.to_dict(), "similarity": {"at_least": 0.9, "measure": "containment", "unit": "words"}},
     ],
 )
 def test_a_record_that_is_not_ours(recorded):

@@ -11,9 +11,7 @@ pytest.importorskip("pyspark", reason="needs the extra spark")
 pa = pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash.errors import InvalidInputError, SimHashError
-from es_simhash.groups.assign import Documents, group_documents, group_fingerprints
-from es_simhash.hashing import fingerprint_array
-from es_simhash.lookup.content import TextStore
+from es_simhash.groups.assign import group_fingerprints
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.rule import PairRule
 from es_simhash.spark import groups
@@ -90,31 +88,6 @@ def test_dates_and_numbers_order_as_in_an_index(spark):
     for canonical in ("views", "at"):
         found = groups(df, max_distance=0, canonical=[canonical], within=("at", "1ms"))
         assert {group for _, group, *_ in listed(found)} == {"a"}
-
-
-@pytest.mark.shared
-def test_texts_are_compared_as_in_memory(spark, shared_texts):
-    """Posts of weibo_ced, in an order of their own."""
-    texts = shared_texts("weibo_ced", 4_000)
-    values, has_one = fingerprint_array(texts)
-    # Copies by their fingerprints, without a text and without words.
-    texts[7], texts[9] = None, "..."
-    values[[7, 9]], has_one[[7, 9]] = values[11], True
-    ranks = np.random.default_rng(5).integers(0, 50, len(texts))
-    table = {"id": list(range(len(texts))), "rank": ranks, "text": texts}
-    digits = [f"{value:016x}" if known else None for value, known in zip(values.tolist(), has_one, strict=True)]
-    df = spark.createDataFrame(pa.table(table | {"fingerprint": pa.array(digits, pa.string())}))
-    found = groups(df, max_distance=12, verify=0.6, text="text", canonical=["rank"])
-    order = np.lexsort((np.arange(len(texts)), ranks))
-    order = order[has_one[order]]
-    store = TextStore()
-    numbers = np.array([-1 if texts[place] is None else store.add([texts[place]])[0] for place in order])
-    numbers[np.isin(numbers, np.flatnonzero(store.sizes == 0))] = -1
-    grouped = Documents(values[order], texts=numbers)
-    canonical = group_documents(grouped, 12, sets=store, similarity=0.6)
-    wanted = reported(order.tolist(), values[order], canonical)
-    assert listed(found) == wanted
-    assert sum(row[2] is not None for row in wanted) > 100
 
 
 @pytest.mark.parametrize("verify", [Verification(0.5), Verification(0.5, numbers="same"), None])

@@ -1,8 +1,5 @@
 """Pairs that Spark finds are those that are found in memory."""
 
-import os
-import signal
-
 import numpy as np
 import pytest
 
@@ -60,26 +57,6 @@ def test_every_pair_is_found_once(spark, tiny, max_distance):
     wanted = compared(ids, values, max_distance)
     assert listed(near_pairs(df, max_distance)) == wanted
     assert len(wanted) > 400
-
-
-def test_a_worker_that_is_killed_costs_its_task_only(spark, tmp_path):
-    """The task is done again, and nothing is lost or found twice."""
-    marker = tmp_path / "killed"
-
-    def kill_once(batches):
-        for batch in batches:
-            try:
-                marker.touch(exist_ok=False)
-            except FileExistsError:
-                yield batch
-            else:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    values = uneven(np.random.default_rng(2), 200)
-    ids = list(range(len(values)))
-    df = frame(spark, ids, values.tolist())
-    assert listed(near_pairs(df.mapInArrow(kill_once, df.schema), 3)) == compared(ids, values, 3)
-    assert marker.exists()
 
 
 def test_what_cannot_be_used_is_refused(spark):
