@@ -197,15 +197,10 @@ def check_verify(verify: Any) -> tuple[float, TextMeasure]:
 def similar_texts(pairs: DataFrame, sets: DataFrame, similarity: float, measure: TextMeasure) -> DataFrame:
     """
     Return those of *pairs* whose texts have at least *similarity* by *measure*; kept.
-    *pairs*: digests ``left_text, right_text`` of different texts, and the numbers of shingles or units ``left_size,
-    right_size``. *sets*: these by digest: ``text, shingles``.
+    *pairs*: digests ``left_text, right_text`` of different texts. *sets*: what is compared of these by digest:
+    ``text, shingles``.
     """
-    found = pairs
-    if measure.numbers == "any":  # else the sizes count numbers too
-        sizes = sql.col("left_size"), sql.col("right_size")
-        # No two texts share more than the smaller has.
-        found = found.where(sql.least(*sizes).cast("double") / sql.greatest(*sizes, sql.lit(1)) >= similarity)
-    found = found.select("left_text", "right_text").distinct()
+    found = pairs.select("left_text", "right_text").distinct()
     for side in ("left", "right"):
         own = sets.select(sql.col("text").alias(f"{side}_text"), sql.col("shingles").alias(f"{side}_shingles"))
         found = found.join(own, f"{side}_text")

@@ -171,7 +171,7 @@ def groups(
     sets = None
     if similarity is not None:
         documents, sets = _with_texts(documents, pairs, similarity, measure, deciding)
-        deciding += ["text", "size"]
+        deciding.append("text")
     documents = documents.withColumn("node", _node(["value", *deciding]))
     nodes = _nodes(documents)
     neighbours = _candidates(nodes, pairs, deciding, span)
@@ -203,19 +203,18 @@ def _node(names: Sequence[str]) -> Column:
 def _with_texts(
     documents: DataFrame, pairs: DataFrame, similarity: float, measure: TextMeasure, deciding: Sequence[str]
 ) -> tuple[DataFrame, DataFrame]:
-    """Return the documents with digest and size of their texts, where they may have neighbours; texts by digest."""
+    """Return the documents with the digests of their texts, where they may have neighbours; texts by digest."""
     copies = documents.groupBy("value").agg(sql.count("*").alias("copies")).where("copies > 1").select("value")
     near = pairs.select("left").unionAll(pairs.select("right")).toDF("value").unionAll(copies)
     near = near.distinct().withColumn("is_near", sql.lit(True))
     flagged = documents.join(near, "value", "left")
     shingles = prepared_of(sql.when(sql.col("is_near"), sql.col("text")), measure).alias("shingles")
     cut = keep(flagged.select("id", "order", "value", *deciding, shingles))
-    size = sql.floor(sql.octet_length("shingles") / 8)
     if similarity > 0:
         # A text without words has nothing in common with any, not even with itself.
-        cut = cut.withColumn("shingles", sql.when(size > 0, sql.col("shingles")))
+        cut = cut.withColumn("shingles", sql.when(sql.octet_length("shingles") > 0, sql.col("shingles")))
     cut = cut.withColumn("text", sql.sha2("shingles", 256))
-    digested = cut.select("id", "order", "value", *deciding, "text", size.alias("size"))
+    digested = cut.select("id", "order", "value", *deciding, "text")
     return digested, cut.where("text is not null").groupBy("text").agg(sql.any_value("shingles").alias("shingles"))
 
 
@@ -236,9 +235,8 @@ def _candidates(nodes: DataFrame, pairs: DataFrame, deciding: Sequence[str], spa
 def _similar(candidates: DataFrame, sets: DataFrame, similarity: float, measure: TextMeasure) -> DataFrame:
     equal = candidates.where("left.text = right.text")
     others = candidates.where("left.text != right.text")
-    names = [f"{side}.{name}" for name in ("text", "size") for side in ("left", "right")]
-    columns = [sql.col(name).alias(name.replace(".", "_")) for name in names]
-    alike = similar_texts(others.select(*columns), sets, similarity, measure)
+    digests = others.select(sql.col("left.text").alias("left_text"), sql.col("right.text").alias("right_text"))
+    alike = similar_texts(digests, sets, similarity, measure)
     found = others.join(alike, sql.expr("left.text = left_text and right.text = right_text"))
     return found.select("left", "right").unionByName(equal)
 
