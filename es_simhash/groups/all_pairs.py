@@ -30,6 +30,7 @@ from es_simhash.groups.joins import (
     every_pair,
     scan,
 )
+from es_simhash.hashing.kernels import count_bits
 from es_simhash.mapping.meta import check_max_distance
 
 _T = TypeVar("_T")
@@ -86,8 +87,7 @@ class Pairs:
 
 def distances_between(left: Fingerprints, right: Fingerprints) -> NDArray[np.uint8]:
     """Return the distance of each fingerprint in *left* to the one at the same place in *right*, in bits."""
-    distances: NDArray[np.uint8] = np.bitwise_count(left ^ right)
-    return distances
+    return count_bits(left ^ right)
 
 
 def near_pairs(values: Fingerprints, max_distance: int) -> Iterator[Pairs]:

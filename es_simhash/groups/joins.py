@@ -20,6 +20,8 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from es_simhash.hashing.kernels import count_bits
+
 MOST_KEYS = 1_500
 """Families with more keys are not considered."""
 
@@ -190,7 +192,7 @@ def _compare_band(
     for offset in range(1, limit):
         rows = limit - offset
         np.bitwise_xor(table[offset:], table[:rows], out=differing[:rows])
-        np.bitwise_count(differing[:rows], out=bits[:rows])
+        count_bits(differing[:rows], out=bits[:rows])
         (places,) = np.less_equal(bits[:rows], max_distance, out=near[:rows]).ravel().nonzero()
         if len(places):
             found.append(places + offset * table.size)
@@ -210,7 +212,7 @@ def every_pair(values: Fingerprints, max_distance: int, rows: slice | None = Non
         bottom = min(top + _ROWS, last)
         for begin in range(top + 1, len(values), columns):
             differing = values[top:bottom, np.newaxis] ^ values[begin : begin + columns]
-            found = np.flatnonzero(np.bitwise_count(differing) <= max_distance)
+            found = np.flatnonzero(count_bits(differing) <= max_distance)
             if len(found):
                 row, column = np.divmod(found, differing.shape[1])
                 left, right = row + top, column + begin

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +25,6 @@ from es_simhash.mapping.rule import Grouping, OrderKey
 from es_simhash.transport.protocol import Key
 
 Columns = dict[str, NDArray[Any]]
-# Whole strings, in the order of their code points: 16 bytes each, and what is longer than 15 bytes.
-STRINGS = np.dtypes.StringDType()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +42,55 @@ class Row:
         return Key(self.index, self.id, self.routing)
 
 
-def _stored(text: str) -> str:
-    """Return *text* without NUL, at which numpy ends a comparison; the order of strings stays."""
-    return text.replace("\1", "\1\2").replace("\0", "\1\1")
+class Ids:
+    """Whole ids, UTF-8 one after another: each takes 8 bytes and its own length."""
+
+    def __init__(self, ids: Iterable[str] = ()) -> None:
+        self._bytes = bytearray()
+        self._bounds = array("q", [0])
+        self.extend(ids)
+
+    def extend(self, ids: Iterable[str]) -> None:
+        for id_ in ids:
+            self._bytes += id_.encode()
+            self._bounds.append(len(self._bytes))
+
+    def __getitem__(self, place: int) -> str:
+        return self._bytes[self._bounds[place] : self._bounds[place + 1]].decode()
+
+    def ranks(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many of the ids at *places* are smaller than each, by code points, as UTF-8 sorts."""
+        bounds = np.frombuffer(self._bounds, np.int64)
+        begin, end = bounds[places], bounds[places + 1]
+        ranks = np.zeros(len(places), np.int64)
+        tied = np.arange(len(places))  # those with the rank of another one, of which 8 more bytes are read
+        while len(tied):
+            words, rest = self._words(begin[tied], end[tied])
+            order = np.lexsort((rest, words, ranks[tied]))
+            tied, words, rest = tied[order], words[order], rest[order]
+            is_next = np.append(True, np.diff(ranks[tied]) != 0)
+            is_new = is_next | np.append(True, (words[1:] != words[:-1]) | (rest[1:] != rest[:-1]))
+            del words, order
+            ranks[tied] += _first_of(is_new) - _first_of(is_next)
+            begin[tied] += 8
+            tied = tied[~(is_new & np.append(is_new[1:], True)) & (rest > 8)]
+        return ranks
+
+    def _words(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+        """Return 8 bytes from each *begin* as a number, and how many more there are: 9 stands for all above 8."""
+        # A NUL is a byte as any other: so where an id ends decides after its bytes.
+        rest = np.minimum(end - begin, 9).astype(np.uint8)
+        data, words = np.frombuffer(self._bytes, np.uint8), np.zeros(len(begin), np.uint64)
+        for at in range(8):
+            words <<= np.uint64(8)
+            has_more = rest > at
+            words[has_more] |= data[begin[has_more] + at]
+        return words, rest
 
 
-def _shown(stored: str) -> str:
-    return stored.replace("\1\1", "\0").replace("\1\2", "\1")
+def _first_of(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the place of the last of *flags* up to each."""
+    return np.maximum.accumulate(np.where(flags, np.arange(len(flags)), 0))
 
 
 class Table:
@@ -78,6 +119,7 @@ class Table:
         # Numbers of the indices, and of the values of per.
         self._names: dict[str, int] = {}
         self._values: dict[tuple[str, ...], int] = {}
+        self._ids = Ids()
         self._routings: dict[int, str] = {}
         self._count = 0
         self.unreadable = 0  # documents that had what is no fingerprint; the first of them
@@ -114,13 +156,13 @@ class Table:
             if "_routing" in hit:
                 self._routings[place] = hit["_routing"]
         self._count += len(hits)
+        self._ids.extend(hit["_id"] for hit in hits)
         if hits:
             self._parts.append(self._read(hits, [value for value in prints if value is not None]))
 
     def _read(self, hits: Sequence[Mapping[str, Any]], prints: Sequence[int]) -> Columns:
         """Return a row for each of *hits*."""
         columns: Columns = {
-            "id": np.array([_stored(hit["_id"]) for hit in hits], STRINGS),
             "fingerprint": np.array(prints, np.uint64),
             "index": np.array([self._names.setdefault(hit["_index"], len(self._names)) for hit in hits], np.int32),
             "state": np.array([self._state(hit["fields"]) for hit in hits], np.int64),
@@ -179,19 +221,19 @@ class Table:
         return self._parts[0]
 
     def ids(self, places: NDArray[np.int64]) -> list[str]:
-        return [_shown(stored) for stored in self._columns()["id"][places].tolist()]
+        return [self._ids[place] for place in places.tolist()]
 
     def _with_equal_ids(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return those of *places* whose document has the id of another of them."""
         if len(self._names) < 2 and not self._routings:
             return places[:0]
-        _, number, counts = np.unique(self._columns()["id"][places], return_inverse=True, return_counts=True)
+        _, number, counts = np.unique(self._ids.ranks(places), return_inverse=True, return_counts=True)
         return places[counts[number] > 1]
 
     def row(self, place: int) -> Row:
         columns = self._columns()
         name = list(self._names)[columns["index"][place]]
-        return Row(_shown(columns["id"][place]), name, int(columns["fingerprint"][place]), self._routings.get(place))
+        return Row(self._ids[place], name, int(columns["fingerprint"][place]), self._routings.get(place))
 
     def next_moment(self, now: int) -> int:
         """Return the moment, in milliseconds, of what is grouped *now*: after all, if moments decide who stays."""
@@ -262,17 +304,17 @@ class Table:
         columns = self._columns()
         # By name: the numbers of indices follow the order in which hits came, which the next run need not have.
         names = np.unique(list(self._names), return_inverse=True)[1]
-        keys = [
-            *(columns[f"rank{number}"] for number in range(len(self._keys))),
-            columns["id"],
+        # The last key of a lexsort is the first that decides.
+        places = np.arange(self._count)
+        keys: list[NDArray[Any]] = [
             names[columns["index"]],
+            self._ids.ranks(places),
+            *(columns[f"rank{number}"] for number in reversed(range(len(self._keys)))),
         ]
         if self._routings:
-            keys.append(np.array([_stored(self._routings.get(place, "")) for place in range(self._count)], STRINGS))
-        places = np.arange(self._count)
-        for key in reversed(keys):  # each leaves those that it does not tell apart in their order
-            places = places[np.argsort(key[places], kind="stable")]
-        return places
+            routings = Ids(self._routings.get(place, "") for place in range(self._count))
+            keys.insert(0, routings.ranks(places))
+        return np.lexsort(keys)
 
     def _documents(self, order: NDArray[np.int64], texts: Texts | None = None) -> Documents:
         columns = self._columns()

@@ -98,3 +98,20 @@ def signs(sums: Hashes, totals: Hashes) -> Hashes:
     """Return the fingerprints: a bit is 1 where the weights for it exceed those against it; a tie gives 0."""
     ones = sums > totals[:, None] - sums
     return np.packbits(ones, axis=1, bitorder="little").view("<u8").ravel().astype(np.uint64)
+
+
+def count_bits(values: Hashes, *, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+    """Return the number of set bits of each of *values*, in *out* where it is given."""
+    if hasattr(np, "bitwise_count"):
+        counts: NDArray[np.uint8] = np.bitwise_count(values, out=out)
+        return counts
+    # numpy 1.26: add neighbouring bits, then pairs, then nibbles; the multiplication adds the bytes up.
+    values = values - (values >> np.uint64(1) & np.uint64(0x5555_5555_5555_5555))
+    pairs = np.uint64(0x3333_3333_3333_3333)
+    values = (values & pairs) + (values >> np.uint64(2) & pairs)
+    values = values + (values >> np.uint64(4)) & np.uint64(0x0F0F_0F0F_0F0F_0F0F)
+    counts = (values * _BYTE_LANES >> np.uint64(56)).astype(np.uint8)
+    if out is None:
+        return counts
+    out[...] = counts
+    return out

@@ -18,6 +18,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from es_simhash.hashing.kernels import count_bits
+
 BITS = 64
 
 MOST_PARTS = 8
@@ -218,7 +220,7 @@ def _near_pairs(wanted: Fingerprints, values: Fingerprints, max_distance: int) -
     for top in range(0, len(wanted), rows):
         for begin in range(0, len(values), columns):
             part = values[begin : begin + columns]
-            near = np.flatnonzero(np.bitwise_count(wanted[top : top + rows, np.newaxis] ^ part) <= max_distance)
+            near = np.flatnonzero(count_bits(wanted[top : top + rows, np.newaxis] ^ part) <= max_distance)
             if len(near):
                 row, column = np.divmod(near, len(part))
                 yield row + top, part[column]
@@ -295,7 +297,7 @@ class _Column:
                 windows = self._windows[np.minimum(starts[first : first + BLOCK // WINDOW], last)]
                 values = windows.view(np.uint64).reshape(-1, WINDOW)
                 asked = turned.take(row)[:, np.newaxis]
-                near = np.flatnonzero(np.bitwise_count(values ^ asked) <= max_distance)
+                near = np.flatnonzero(count_bits(values ^ asked) <= max_distance)
                 if len(near):
                     yield row.take(near // WINDOW), _turned(values.take(near), BITS - self._begin if self._begin else 0)
             starts = starts + WINDOW

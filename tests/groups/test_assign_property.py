@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from es_simhash.groups import all_pairs, assign
 from es_simhash.groups.assign import group_fingerprints
-from es_simhash.groups.table import STRINGS, Table, Texts
+from es_simhash.groups.table import Table, Texts
 from es_simhash.lookup.content import TextStore
 from es_simhash.mapping.rule import Grouping, Within
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
@@ -236,13 +236,13 @@ def test_copies_cost_nothing():
     table = Table("simhash", grouping, dates=["at"])
     count = 500_000
     columns = {
-        "id": np.full(count, "x", STRINGS),
         "fingerprint": np.full(count, 7, np.uint64),
         "index": np.zeros(count, np.int32),
         "state": np.zeros(count, np.int64),
         "date": np.arange(count) % 2 * 100,
     }
     table._names["a"] = 0
+    table._ids.extend(["x"] * count)
     table._parts, table._count = [columns], count
     store = TextStore()
     texts = Texts(store, np.full(count, store.add(["the cat sat on a mat"])[0], np.int64), np.full((count, 2), -1))

@@ -5,24 +5,34 @@ from itertools import permutations
 import numpy as np
 from hypothesis import given, strategies as st
 
-from es_simhash.groups.table import Table
+from es_simhash.groups.table import Ids, Table
 from es_simhash.mapping.rule import Grouping
 
 # Ends in NUL, common beginnings of eight bytes and more, and any text that UTF-8 knows.
-PARTS = st.sampled_from(["", "\0", "a", "a\0", "\1", "\2", "\x7f", "é", "\uffff", "\U0001f600", "https://", "12345678"])
+PARTS = st.sampled_from(["", "\0", "a", "a\0", "\x7f", "é", "\uffff", "\U0001f600", "https://", "12345678"])
 IDS = st.lists(PARTS, max_size=5).map("".join) | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
-@given(st.lists(IDS, max_size=40))
-def test_ids_are_whole_strings_in_order(ids):
-    """The smallest stays, by code points, and names its group."""
+@given(st.lists(IDS, max_size=40), st.data())
+def test_ranks_are_those_of_whole_strings(ids, data):
+    """Also of some of the ids only, and of equal ones."""
+    some = data.draw(st.lists(st.integers(0, len(ids) - 1), max_size=40)) if ids else []
+    found = Ids(ids)
+    assert [found[place] for place in range(len(ids))] == ids
+    assert found.ranks(np.array(some, np.int64)).tolist() == [
+        sum(ids[other] < ids[place] for other in some) for place in some
+    ]
+
+
+def test_an_id_that_ends_in_nul_is_another_one():
+    """The duplicate names its canonical, not itself."""
     table = Table("simhash", Grouping())
-    table.add([{"_id": id_, "_index": "news", "fields": {"simhash.fingerprint": ["0" * 16]}} for id_ in ids])
-    assert table.ids(np.arange(len(ids))) == ids
-    assert table.ids(table.order()) == sorted(ids)
+    fields = {"simhash.fingerprint": ["0" * 16]}
+    table.add([{"_id": id_, "_index": "news", "fields": fields} for id_ in ("a\0", "a", "b" * 512)])
     groups = table.group()
-    assert groups.names(groups.canonical) == [min(ids, default="")] * len(ids)
-    assert len(groups.duplicates) == max(0, len(ids) - 1)
+    assert table.ids(groups.duplicates) == ["a\0", "b" * 512]
+    assert set(table.ids(groups.canonical)) == {"a"}
+    assert groups.names(groups.canonical) == ["a"] * 3
 
 
 def test_the_order_of_hits_decides_nothing():

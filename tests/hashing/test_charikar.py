@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.hashing import estimated_cosine, from_hex, hamming_distance, simhash, to_hex
+from es_simhash.hashing import estimated_cosine, from_hex, hamming_distance, kernels, simhash, to_hex
 
 
 def test_large_weights_are_summed_exactly():
@@ -67,6 +67,13 @@ def test_numpy_integers_are_integers():
     assert to_hex(value) == "f" * 16
     assert hamming_distance(value, np.uint64(0)) == 64
     assert simhash(np.array([2**63], np.uint64)) == 2**63
+
+
+def test_distances_without_bitwise_count(monkeypatch):
+    """Numpy 1.26, which lacks bitwise_count, gives the same distances."""
+    values = np.array([0, 1, 2**63, 2**64 - 1, 0x0123456789ABCDEF], np.uint64)
+    monkeypatch.delattr(np, "bitwise_count", raising=False)
+    assert kernels.count_bits(values).tolist() == [int(value).bit_count() for value in values]
 
 
 def test_importing_loads_neither_numpy_nor_jieba():

@@ -21,6 +21,7 @@ from es_simhash.hashing import (
 )
 from es_simhash.hashing.characters import hashed_letters, join_codes, reduce_codes
 from es_simhash.hashing.charikar import neighbour_terms
+from es_simhash.hashing.kernels import count_bits
 from es_simhash.hashing.scheme import HASHES
 from es_simhash.hashing.shingles import hash_runs
 from tests import reference
@@ -109,7 +110,9 @@ def test_windows(size, codes):
 
 @given(WORDS64, st.lists(WORDS64, max_size=20))
 def test_distances(value, others):
+    """Distances in arrays equal those of single pairs."""
     expected = [reference.distance(value, other) for other in others]
+    assert count_bits(np.array(others, np.uint64) ^ np.uint64(value)).tolist() == expected
     assert [hamming_distance(value, other) for other in others] == expected
 
 
