@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -48,8 +48,9 @@ _GROUPED = re.compile(r"(?<=\d)[,'’ \u00a0\u2009\u202f](?=\d{3}(?!\d))")
 _SUPERSCRIPTS = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+")
 
 
-_SITE = re.compile(r"\s+[-–—·•]+\s+|\s*[|｜_]+\s*")
+_SITE = re.compile(r"\s[-–—·•]+\s|[|｜_]+")
 """What stands between the title of a page and the name of its site."""
+_SITE_NAMES = 4
 
 _IS_CASED = re.compile(r"[kmgt]?(?:w|wh|b|bit|v|a|hz|pa|j|bq)").fullmatch
 """Units whose case says which: 5 mW and 5 MW."""
@@ -300,7 +301,8 @@ class Document:
         Return whether each title is one of *other*, there perhaps with the name of a site behind it, or a whole line or
         sentence of its text. Between other words it may say something else: "Guilty" is not in "Not guilty".
         """
-        heads = (title.text[: found.start()] for title in other.titles for found in _SITE.finditer(title.text))
+        signs = ((title.text, deque(_SITE.finditer(title.text), _SITE_NAMES)) for title in other.titles)
+        heads = (text[: sign.start()] for text, last in signs for sign in last)
         titles = [*other.titles, *map(Text, heads)]
         return all(
             any(map(title.is_same, titles)) or title.stands_whole_in(other.text) for title in self.titles if title.words

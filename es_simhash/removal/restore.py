@@ -202,7 +202,8 @@ class _Work:
 
     def _refuse_misfits(self, items: Sequence[_Item]) -> None:
         """Refuse the lines whose fingerprints are not of the scheme of their target, as far as that can be known."""
-        for target in {item.target.name: item.target for item in items}.values():
+        # Those of two indices of one stream have the same name.
+        for target in {id(item.target): item.target for item in items}.values():
             settings = target.settings
             if settings is None or not settings.text_fields:
                 continue

@@ -142,6 +142,7 @@ def test_what_is_lost(goes, stays, expected):
         ("Bridge opens", "BRIDGE OPENS | Local | The Times", "same"),
         ("Bridge opens | Local", "Bridge opens | Local | The Times", "same"),
         ("新桥开通", "新桥开通_人民网", "same"),
+        ("Bridge opens", "Bridge opens | " * 5_000 + " " * 20_000, "title"),  # a text, and no name of a site
         ("Bridge opens | The Times", "Bridge opens", "title"),
         # between other words it may say something else
         ("Guilty", "Not guilty", "title"),

@@ -211,7 +211,6 @@ def test_a_file_that_was_edited_into_something_else_is_refused(plan, write, chan
         b"null",
         b"\xff\xfe{",
         b"[" * 100_000,
-        b'{"keep": [], "keep": []}',
         b"1" * 10_000,
         b'{"format": "es-simhash-decisions", "version": ' + b"9" * 4_000 + b"}",
     ],
@@ -225,6 +224,14 @@ def test_what_is_no_json_of_ours_is_refused(plan, tmp_path, content):
     ) as caught:
         take(plan, path)
     assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_stands_twice_is_refused(plan, write):
+    """Nothing says which of the two was meant."""
+    path = write(0)
+    path.write_text(path.read_text()[:-1] + ', "keep": []}')
+    with pytest.raises(InvalidInputError, match="a name stands twice in one object"):
+        take(plan, path)
 
 
 def test_what_is_no_file(plan, tmp_path):

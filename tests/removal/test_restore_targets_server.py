@@ -136,6 +136,10 @@ def test_a_data_stream(server, index, tmp_path, simhash):
             ("d4", False)
         ]
         assert {each.action for each in simhash.restore(path)} == {"exists"}
+        stale = source_of("six seven", **{"@timestamp": "2026-01-01T00:00:00Z"}).replace("six", "another")
+        rows = [(name, name, None, stale, "canonical") for name in server.request("GET", f"/{stream}/_mapping")]
+        both = write_archive(tmp_path / "both.db", rows)
+        assert [each.kind for each in simhash.restore(both)] == ["other_scheme"] * 2
         assert read_all(server, stream) == first
     finally:
         server.request("DELETE", f"/_data_stream/{stream}")
