@@ -79,6 +79,10 @@ def test_a_plan_is_approved_and_applied(run, news, server, plan, tmp_path, monke
     assert "Ann\\x1b[31m: another bridge" in " ".join(told.split())
     assert run("restore", plan).exit_code == 0
     assert sorted(read_all(server, news)) == ["a", "b", "c"]
+    after = ("plan", news, "--max-share", 1, "--after", plan)
+    assert "left out: 1 kept by people before" in run(*after).stdout
+    server.request("DELETE", f"/{news}/_doc/c?refresh=true")
+    assert run(*after).stderr.startswith("warning: 1 document kept before, and not met now: ")
 
 
 def test_one_that_is_gone_among_others(run, news, server, plan):

@@ -33,6 +33,7 @@ from es_simhash.cli.show import (
     visible,
 )
 from es_simhash.cli.wording import NAMED_OTHERWISE, in_shell
+from es_simhash.connection import split_url
 from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.faults import Fault, mapping_error
 from es_simhash.removal.records import DuplicateResult
@@ -96,6 +97,7 @@ def test_text_without_controls_is_shown_as_it_is(text):
         "http://elastic:1#hunter2@127.0.0.1:1",
         "http://elastic:#hunter2@x@127.0.0.1:1",
         "elastic:hunter2#x@127.0.0.1:1",
+        "https:elastic:hunter2@127.0.0.1:1",
         "ftp://elastic:hunter2@127.0.0.1:1",
         "http://elastic:hunter2@",
         "http://elastic:hunter2",
@@ -110,6 +112,13 @@ def test_no_message_about_a_url_has_its_password(url):
     shown = "".join(traceback.format_exception(caught.value))
     assert "cannot be used" in shown
     assert "hunter" not in shown
+
+
+def test_a_login_in_the_url_reaches_the_server_as_a_header():
+    """Percent escapes are resolved; the URL that the clients see has no login."""
+    url, login = split_url("https://me%40x:pa%23s%2Fs@host/path/")
+    assert (url, login.user, login.password) == ("https://host:443/path", "me@x", "pa#s/s")
+    assert "pa#s" not in repr(login)
 
 
 # What no shell gets: an example of Python, and rooms that only Python has.

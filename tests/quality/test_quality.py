@@ -48,7 +48,7 @@ def test_explanation():
     assert explain("N/A", "n/a.").because == "short"
     enormous = explain("word " * 100_000, "other " * 100_000)
     assert enormous.distance is not None
-    bare = explain("\0...", BASE)
+    bare = explain("\0\ud800...", BASE)
     assert (bare.first, bare.distance, bare.similarity, bare.because) == (None, None, 0.0, "fingerprint")
     assert bare.to_dict()["fingerprints"][0] is None
     [row] = found.to_dicts()

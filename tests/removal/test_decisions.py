@@ -6,8 +6,9 @@ import os
 import pytest
 
 from es_simhash.errors import InvalidInputError
+from es_simhash.removal import guard_rails
 from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON
-from es_simhash.removal.guard_rails import Guards
+from es_simhash.removal.guard_rails import Guards, OneStays
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
@@ -64,14 +65,18 @@ def decided(plan, path):
         return removal.kept, removal.approved
 
 
-def test_what_is_kept_is_counted_no_more(plan, write):
+def test_what_is_kept_is_counted_no_more(plan, write, monkeypatch):
     """The number of what goes is that of what still goes; the lines stay."""
+    monkeypatch.setattr(guard_rails, "FEWEST_LARGE", 3)
+    with RemovalFile(plan) as removal:
+        assert removal.find_large_group(20) == OneStays("stays", 3, 20)
     before = sha256_of(plan)
     kept, approved = decided(plan, write(0, 1))
     assert kept == {Key("news", IDS[0], "r0"), Key("news", IDS[1], "r1")}
     assert approved == (("Ann", "other parties"),)
     with RemovalFile(plan) as removal:
         assert (removal.count_lines("leaving"), len(list(removal.removals())), removal.sha256) == (1, 4, before)
+        assert removal.find_large_group(20) is None
 
 
 def test_what_is_held_back_is_decided(plan, write):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from es_simhash import InvalidInputError, WrongTypeError
+from es_simhash import GuardRailError, InvalidInputError, WrongTypeError
 from es_simhash.removal import apply as apply_module
 from es_simhash.removal.history import removal_history
 from tests.servers.removals import (
@@ -53,8 +53,11 @@ def test_what_is_kept_stays_as_it_is(server, index, simhash, plan, decide):
         "s0000": "kept",
         "s0001": "would delete",
     }
+    for refused, more in ((GuardRailError, {"max_share": 0.34}), (InvalidInputError, {"sha256": "0" * 64})):
+        with pytest.raises(refused, match="4 of 6 documents|is not the plan that was approved"):
+            list(simhash.apply_removal(plan, **more))
     assert (sources(server, index), plan.read_bytes()) == (before, planned)
-    records = list(simhash.apply_removal(plan, decisions=[decisions]))
+    records = list(simhash.apply_removal(plan, decisions=[decisions], max_share=0.34))
     assert outcomes(records) == {"b0000": DELETED, "b0001": KEPT, "s0000": KEPT, "s0001": DELETED}
     [reason] = {each.reason for each in records if each.kind}
     assert reason == "it was decided to keep it: Ann: other parties"
@@ -95,6 +98,8 @@ def test_what_was_decided_before_is_not_planned(server, index, simhash, plan, de
     assert (header.decided, header.count) == (2, made.count)
     list(simhash.apply_removal(plan))
     assert {"b0001", "s0000"} <= sources(server, index).keys()
+    server.request("DELETE", f"/{index}/_doc/b0001?refresh=true")
+    assert simhash.plan_removal(index, **ALL, after=[earlier]).unmet == 1
     other = plan.with_name("other.db")
     for wrong in ("one.db", [decide()], [plan / "x"]):
         with pytest.raises(WrongTypeError if wrong == "one.db" else InvalidInputError):
