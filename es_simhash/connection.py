@@ -34,6 +34,13 @@ class Login:
     user: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        if self.api_key and not (self.api_key.isascii() and self.api_key.isprintable()):
+            raise InvalidInputError(
+                "ES_SIMHASH_API_KEY, or the option api_key, has characters that no API key has, such as a line break: "
+                "set it again"
+            )
+
     @property
     def headers(self) -> dict[str, str]:
         if self.api_key is not None:
@@ -73,8 +80,6 @@ def login_of_environment() -> Login:
         raise InvalidInputError("both ES_SIMHASH_API_KEY and ES_SIMHASH_USER are set: unset one of them")
     if login.user and login.password is None:
         raise InvalidInputError("ES_SIMHASH_USER is set without ES_SIMHASH_PASSWORD: set both")
-    if login.api_key and not login.api_key.isascii():
-        raise InvalidInputError("ES_SIMHASH_API_KEY has characters that no API key has: set it again")
     return login
 
 

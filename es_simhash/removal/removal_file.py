@@ -496,6 +496,8 @@ class RemovalFile(Lines):
     def _read_header(self) -> tuple[PlanHeader, str]:
         rows = self._all("SELECT header, sha256 FROM removal")
         try:
+            if len(rows) != 1:
+                raise ValueError(f"{len(rows)} rows, where one must be")
             [(text, sha256)] = rows
             self._header_text = text
             return PlanHeader.read(json.loads(text)), sha256

@@ -148,6 +148,9 @@ def test_logins_that_cannot_be(run, index, monkeypatch):
     failed(run("check", index), "ES_SIMHASH_PASSWORD")
     monkeypatch.setenv("ES_SIMHASH_API_KEY", "k")
     failed(run("check", index), "unset one of them")
+    for odd in ("k\n", "i:k\n", "\u00e9"):
+        monkeypatch.setenv("ES_SIMHASH_API_KEY", odd)
+        failed(run("check", index), "has characters that no API key has")
     monkeypatch.delenv("ES_SIMHASH_USER")
     monkeypatch.setenv("ES_SIMHASH_CA_FILE", "/no/such/file")
     failed(run("check", index), "ES_SIMHASH_CA_FILE")
