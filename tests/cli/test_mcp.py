@@ -33,6 +33,8 @@ def test_names_that_fit_a_pattern_are_allowed(index):
     check_allowed(index, ["news-*", "news", "laws"])
     check_allowed(index, [])
     check_allowed(f"{index},*", ["*"])
+    with pytest.raises(InvalidInputError):
+        check_allowed(f"-{index}", ["*"])
 
 
 @pytest.mark.parametrize(

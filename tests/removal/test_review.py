@@ -25,7 +25,7 @@ from es_simhash.removal.losses import LOSSES
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
-from es_simhash.removal.review import Review, compare_fields, review_html
+from es_simhash.removal.review import Review, compare_fields, percent_similar, review_html
 from es_simhash.removal.review_page import CATALOGUE, LONGEST_TEXT
 from es_simhash.tables.hidden import shown
 from es_simhash.tables.words import Words
@@ -356,6 +356,11 @@ def test_a_page_in_chinese_has_no_english_sentence(tmp_path, monkeypatch):
     with Review(path) as found:
         said = found.facts(Words("zh", CATALOGUE), is_page=True)
     assert not re.search("[a-z]+ [a-z]+ [a-z]+", " ".join(said.values()).replace("--canonical", ""))
+
+
+def test_similarities_are_cut():
+    """Only texts with the same words are 100 %."""
+    assert [percent_similar(number) for number in (0.8089, 0.99996, 1.0)] == ["80.8 %", "99.9 %", "100 %"]
 
 
 def first_line(page):
