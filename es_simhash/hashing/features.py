@@ -72,6 +72,11 @@ def rank_words(words: list[tuple[float, str]], top: int | str, total: int) -> di
     if isinstance(top, str):
         least, share, most = AUTO_TOP
         top = min(max(least, total // share), most)
+    if len(words) > top:
+        # Numbers alone sort many times as fast as pairs do. Rounding moves a weight by a half at most, so what it
+        # could put among the first is no more than one unit behind the last of them.
+        last = sorted([weight for weight, _ in words])[top - 1] + 1
+        words = [pair for pair in words if pair[0] <= last]
     rounded = sorted([(round(weight), word) for weight, word in words])
     return {word: -weight for weight, word in rounded[:top]}
 
@@ -89,6 +94,8 @@ class _Weights(dict[str, float]):
     """IDF by word in units of 2**-20, unrounded and negated; 1 for a word that is no keyword."""
 
     def __init__(self, idf: Mapping[str, float], usual: float, stop_words: frozenset[str]) -> None:
+        # Single characters are looked up most often, and none is a keyword.
+        super().__init__(dict.fromkeys(map(chr, (*range(0x80), *range(0x4E00, 0xA000))), _NO_KEYWORD))
         # A product with a power of two is exact: rounding after it is rounding the product of the weights.
         self.update((word, -weight * ONE) for word, weight in idf.items() if _is_keyword(word, stop_words))
         self._usual = -usual * ONE

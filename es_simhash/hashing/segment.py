@@ -27,7 +27,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from es_simhash.errors import MissingDependencyError, SchemeError
+from es_simhash.hashing.characters import to_codes
 from es_simhash.hashing.registry import KNOWN, find_file, scheme_file
 from es_simhash.hashing.scheme import Scheme, library_version
 
@@ -67,7 +70,11 @@ class FastCutter:
 
     def cut_all(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the tokens of each of *texts*, with spaces between runs; some of these spaces are tokens too."""
-        return [self._cut_by_run(text) if has_other_cut(text) else self._fast(text) for text in texts]
+        repeated = _find_repeated(texts)
+        return [
+            self._cut_by_run(text) if place in repeated or _JOINED.search(text) else self._fast(text)
+            for place, text in enumerate(texts)
+        ]
 
     def _cut_by_run(self, text: str) -> list[str]:
         tokens: list[str] = []
@@ -77,6 +84,20 @@ class FastCutter:
             else:
                 tokens += self._fast(" ".join(runs))
         return tokens
+
+
+def _find_repeated(texts: Sequence[str]) -> set[int]:
+    """Return the positions of the texts in which something is repeated, and perhaps of a few more."""
+    codes = to_codes(" ".join(texts))
+    ends = np.cumsum([len(text) + 1 for text in texts])
+    found: set[int] = set()
+    for period in _PERIODS:
+        same = (codes[period:] == codes[:-period]) & (codes[period:] >= _FIRST_HAN)
+        # A run of 2 * period + 1 characters has period + 1 equalities side by side.
+        for _ in range(period):
+            same = same[1:] & same[:-1]
+        found.update(np.searchsorted(ends, np.flatnonzero(same), side="right").tolist())
+    return found
 
 
 def make_fast_cutter(frequencies: Mapping[str, int], total: int, slow: Cut) -> FastCutter | None:

@@ -62,8 +62,6 @@ def test_each_says_that_it_is_a_dry_run(run, news, server, tmp_path, command):
 REFUSED = [
     ["create", "News", "-t", "body"],
     ["create", "{index}", "-t", "body"],
-    ["create", "{index}-new", "-t", "body", "--mappings", "{mappings}"],
-    ["create", "{index}-new", "-t", "body", "--settings", '{{"number_of_shards": 0}}'],
     ["ingest", "_News", "{lines}", "--create", "-t", "body"],
     ["ingest", "{index}-new", "{lines}"],
     ["ingest", "{index}", "{lines}", "--preset", "near", "--verify", "2"],
@@ -74,8 +72,7 @@ REFUSED = [
 @pytest.mark.parametrize("command", REFUSED, ids=" ".join)
 def test_what_is_refused_is_refused_in_a_dry_run_too(run, news, server, tmp_path, command):
     (tmp_path / "lines").write_text(json.dumps({"body": TEXT}))
-    (tmp_path / "mappings").write_text('{"properties": {"day": {"type": "nosuch"}}}')
-    command = [each.format(index=news, lines=tmp_path / "lines", mappings=tmp_path / "mappings") for each in command]
+    command = [each.format(index=news, lines=tmp_path / "lines") for each in command]
     before = mapping_of(server, news)
     dry = run(*command, "--dry-run")
     assert dry.exit_code in (1, 2), dry.output

@@ -152,6 +152,7 @@ def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, t
     for files, given, code, said in (
         ("", ["find", index, text], 1, "give ES_SIMHASH_FILES=dictionary=PATH"),
         ("dictionary=other.txt", ["find", index, text], 1, "needs the dictionary"),
+        ("dictionary=words.txt", ["follow", index, "--once"], 0, ""),
         ("dictionary=words.txt", ["check", index, "--sample", "9"], 0, ""),
     ):
         monkeypatch.setenv("ES_SIMHASH_FILES", files)
@@ -190,6 +191,6 @@ def test_what_speaks_against_an_ingest_names_the_way(run, news, index):
     for name, options, *parts in (
         (news, other, "is grouped by", "es-simhash reconcile INDEX --regroup"),
         (news, ["-t", "title"], "--text-field 'title' differs from 'body', which"),
-        (index, [], "no such index", "es-simhash create INDEX --text-field FIELD makes it"),
+        (f"{index}-none", [], "no such index", "es-simhash create INDEX --text-field FIELD makes it"),
     ):
         failed(run("ingest", name, "-", *options, stdin=line), *parts)

@@ -3,18 +3,17 @@
 import pytest
 
 from es_simhash import get_scheme
-from es_simhash.quality.edits import convert
 from es_simhash.quality.explanation import explain
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from tests.compared import compare_texts
 
-pytest.importorskip("opencc", reason="needs the extra preprocess")
+opencc = pytest.importorskip("opencc", reason="needs the extra preprocess")
 T2S = get_scheme("shingles", preprocess=["t2s"])
 SIMPLIFIED = [
     "长江是中华民族的母亲河，也是中华民族发展的重要支撑，国家和沿江省市把修复长江生态环境摆在重要位置。",
     "今年秋收时节，江西萍乡的水稻陆续迎来丰收，农民驾驶收割机在田间作业，收入持续增长。",
 ]
-TRADITIONAL = [convert(text, "s2t") for text in SIMPLIFIED]
+TRADITIONAL = [*map(opencc.OpenCC("s2t").convert, SIMPLIFIED)]
 
 
 @pytest.mark.parametrize("measure", [WORD_SHINGLES, TextMeasure("edit", "characters")])
