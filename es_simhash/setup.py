@@ -24,7 +24,7 @@ from es_simhash.mapping.meta import IndexSettings, is_marked
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
-from es_simhash.mapping.user_fields import may_hold, no_such_field
+from es_simhash.mapping.user_fields import may_hold
 from es_simhash.quality.check_sample import find_large_group, find_short_texts
 from es_simhash.quality.health import Finding
 from es_simhash.quality.read_stats import count_groups
@@ -35,7 +35,7 @@ from es_simhash.transport.conversation import refresh
 from es_simhash.transport.protocol import Index, check_index, index_key, noting
 from es_simhash.upkeep.backfill import BackfillOptions, finish_backfill
 from es_simhash.upkeep.needed import BackfillProgress
-from es_simhash.upkeep.put_fields import put_mapping, with_our_fields
+from es_simhash.upkeep.put_fields import put_mapping, refuse_impossible, with_our_fields
 from es_simhash.writes.targets import prepare_targets, refuse_updates
 
 SAMPLE = 500
@@ -254,12 +254,7 @@ async def _decide(
         )
     await refuse_updates(server, index, resolved.mappings)
     future = with_our_fields(server.context, resolved, named)
-    if (
-        documents
-        and named
-        and not any(may_hold(mapping, name) for mapping in resolved.mappings.values() for name in named)
-    ):
-        raise no_such_field(index_key(index), named[0], next(iter(resolved.mappings.values())))
+    await refuse_impossible(server, resolved, {name: own.text_fields for name, own in future.settings_of.items()})
     grouped = [name for name, settings in resolved.settings_of.items() if settings.is_grouped]
     settings = agree(future, server.context)
     is_free = not grouped and settings.max_distance is None

@@ -131,6 +131,7 @@ def test_what_is_recorded_decides(server, plain, simhash):
         ({"text_field": "title"}, InvalidInputError, "check the field"),
         ({"text_field": "body", "time_field": "title"}, MappingError, "canonical: name 'published'"),
         ({"text_field": "body", "time_field": "nowhere"}, MappingError, "is not mapped"),
+        ({"text_field": ["body", "boddy"]}, InvalidInputError, "has a field 'boddy': check the name"),
     ],
 )
 def test_a_wrong_field_leaves_the_index_as_it_was(server, plain, simhash, arguments, error, said):

@@ -210,7 +210,7 @@ async def find_targets(
         agree(resolved, server.context)  # raises
     future = with_our_fields(server.context, resolved, check_fields("text_field", text_field, may_lack=True))
     names = {name: settings.text_fields for name, settings in future.settings_of.items()}
-    await _refuse_impossible(server, resolved, names)
+    await refuse_impossible(server, resolved, names)
     answer = await server.patient.get_settings(index=index)
     targets = {}
     for name in sorted(names):
@@ -268,7 +268,7 @@ def with_our_fields(
     return Resolved(mappings, every)
 
 
-async def _refuse_impossible(server: Port, resolved: Resolved, names: Mapping[str, tuple[str, ...]]) -> None:
+async def refuse_impossible(server: Port, resolved: Resolved, names: Mapping[str, tuple[str, ...]]) -> None:
     """
     Refuse text fields that no document can have, before a fingerprint is written or removed.
     An index without documents proves nothing. A text field that is recorded, but not in the mapping, of an index with

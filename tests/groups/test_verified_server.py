@@ -197,6 +197,17 @@ def test_an_ingest_stops_when_the_grouping_changes(server, index, sync_simhash):
     assert server.request("GET", f"/{index}/_count")["count"] < 3_000
 
 
+def test_groups_whose_rule_changes_while_they_are_read_are_an_error(server, index, sync_simhash):
+    """Else some would be those of the rule before."""
+    fill(sync_simhash, server, index)
+    sync_simhash.reconcile(index, max_distance=3, verify=False)
+    groups = sync_simhash.groups(index)
+    next(groups)
+    record(server, index, max_distance=1)
+    with pytest.raises(MappingError, match="changed while its groups were read"):
+        list(groups)
+
+
 def test_indices_that_a_change_has_reached_in_part(server, index, simhash):
     """One index has the new grouping and groups by it, one its record alone, one the old one: the next run ends it."""
     names = [f"{index}-{letter}" for letter in "abc"]

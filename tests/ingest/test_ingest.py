@@ -126,18 +126,19 @@ def test_a_cancellation_at_any_request(way, is_late):
 
 
 @ways
-@pytest.mark.parametrize("id_", NEW)
-def test_a_document_that_is_refused(way, id_):
-    """It is told, nothing is a duplicate of it, and what it would have replaced stands again."""
-    store = filled()
-    store.refuse = lambda header: 400 if header["_id"] == id_ else None
-    run = run_ingest(store, way)
-    refused = [each for each in run.emitted if each.action == "refused"]
-    assert [each.id for each in refused] == ([id_] if id_ not in store.docs and refused else [])
-    assert refused or way["on_duplicate"] == "skip"
-    assert id_ not in store.docs
-    assert_told_truly(run, store)
-    assert_grouped(store, way)
+@pytest.mark.parametrize(("status", "action", "batch"), [(400, "refused", 2), (403, "refused", 8), (200, "dropped", 8)])
+def test_a_document_that_is_refused(way, status, action, batch):
+    """It is told, nothing is a duplicate of it, also in one batch, and what it would have replaced stands again."""
+    for id_ in NEW:
+        store = filled()
+        store.refuse = lambda header, id_=id_: status if header["_id"] == id_ else None
+        run = run_ingest(store, {**way, "batch": batch})
+        refused = [each for each in run.emitted if each.action == action]
+        assert [each.id for each in refused] == ([id_] if id_ not in store.docs and refused else [])
+        assert refused or way["on_duplicate"] == "skip"
+        assert id_ not in store.docs
+        assert_told_truly(run, store)
+        assert_grouped(store, way)
 
 
 @ways

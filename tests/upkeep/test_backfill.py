@@ -5,7 +5,7 @@ import pytest
 from es_simhash import IncompleteSearchError, fingerprint, fingerprint_fields
 from es_simhash.mapping.context import Resolved
 from es_simhash.upkeep.backfill import BackfillOptions, backfill
-from es_simhash.upkeep.put_fields import _refuse_impossible
+from es_simhash.upkeep.put_fields import refuse_impossible
 from tests.transport.by_hand import (
     CLOSES,
     Cancelled,
@@ -163,6 +163,27 @@ def test_passes_go_on_until_nothing_is_left():
     assert (wrong(store), run.emitted[-1].changed) == ([], 7)
 
 
+def test_the_only_document_to_write_is_tried_again():
+    """Though a pass that others got ahead of wrote nothing."""
+    bodies = {"3": {"body": "another that has none"}}
+    last = max(n for n, api in enumerate(run_backfill(FakeServer(bodies)).apis) if api == "bulk")
+    store = FakeServer(bodies)
+    run = run_backfill(store, meddle_at=last, meddle=change_text)
+    assert (wrong(store), run.emitted[-1].changed, run.emitted[-1].failed) == ([], 1, 0)
+
+
+def test_a_shard_that_is_silent_while_documents_are_read_is_an_error():
+    """What it holds is not taken for right."""
+
+    class Silent(FakeServer):
+        def search(self, body, index=None):
+            shards = {"_shards": {"total": 2, "successful": 1, "failed": 0}} if "pit" in body else {}
+            return super().search(body, index) | shards
+
+    with pytest.raises(IncompleteSearchError, match="1 of 2 shards"):
+        run_backfill(Silent({"3": {"body": "another that has none"}}))
+
+
 def test_every_write_is_conditional():
     """An update names the version that was read, so that no change in between can be lost."""
     run = run_backfill(filled(), meddle_at=9, meddle=change_text)
@@ -206,6 +227,6 @@ def test_a_count_that_lacks_a_shard_proves_no_index_empty():
     half = {"_shards": {"total": 2, "successful": 1, "failed": 0}, "hits": {"total": {"value": 0}, "hits": []}}
     resolved = Resolved(mappings={INDEX: {"properties": {"body": {"type": "text"}}}})
     with pytest.raises(IncompleteSearchError, match="1 of 2 shards"):
-        drive(_refuse_impossible(scripted(), resolved, {INDEX: ("boddy",)}), lambda _: half)
+        drive(refuse_impossible(scripted(), resolved, {INDEX: ("boddy",)}), lambda _: half)
     whole = half | {"_shards": {"total": 2, "successful": 2, "failed": 0}}
-    assert drive(_refuse_impossible(scripted(), resolved, {INDEX: ("boddy",)}), lambda _: whole)[0] is None
+    assert drive(refuse_impossible(scripted(), resolved, {INDEX: ("boddy",)}), lambda _: whole)[0] is None
