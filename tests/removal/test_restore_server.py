@@ -13,7 +13,7 @@ import pytest
 from es_simhash.client.dialects import ELASTICSEARCH
 from es_simhash.client.port import finish
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal import restore
+from es_simhash.removal import regroup, restore
 from es_simhash.removal.records import Archived
 from es_simhash.removal.removal_file import RemovalFile, digest_lines
 from es_simhash.removal.sqlite_file import DamagedError
@@ -194,8 +194,10 @@ def test_groups_are_right_afterwards(server, index, simhash, tmp_path):
     assert {id_: bare(source) for id_, source in now.items()} == {id_: bare(source) for id_, source in first.items()}
 
 
-def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, tmp_path):
+@pytest.mark.parametrize("most", [0, 1_000])
+def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, tmp_path, monkeypatch, most):
     """A document may belong to a canonical that came meanwhile, into an index that was planned with its own."""
+    monkeypatch.setattr(regroup, "MOST_IDS", most)  # after a large restore all groups are judged
     names = [f"{index}-{n}" for n in range(3)]
     for name in names:
         simhash.create_index(name, text_field="body", settings={"number_of_shards": 1, "number_of_replicas": 0})
