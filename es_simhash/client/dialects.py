@@ -7,6 +7,7 @@ imported, and the caller's client is not changed.
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import time
@@ -160,7 +161,10 @@ def _secrets(client: Any) -> Secrets:
     headers = [getattr(holder, name, None) for holder in holders for name in ("_headers", "headers")]
     # Of opensearch-py's async client: a pair of aiohttp's, which knows its header.
     pairs: list[Any] = [getattr(node, "_http_auth", None) for node in _nodes(client)]
-    return secrets_of(*login_in(*headers), *(pair.encode() for pair in pairs if hasattr(pair, "password")))
+    # Of its client over requests: a tuple.
+    tuples: list[Any] = [getattr(getattr(node, "session", None), "auth", None) for node in _nodes(client)]
+    words = [base64.b64encode(":".join(pair).encode()).decode() for pair in tuples if type(pair) is tuple]
+    return secrets_of(*login_in(*headers), *(pair.encode() for pair in pairs if hasattr(pair, "password")), *words)
 
 
 def _answer(client: Any, call: Call, answer: Any) -> Any:

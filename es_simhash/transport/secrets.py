@@ -14,6 +14,7 @@ from urllib.parse import quote, quote_plus
 HIDDEN = "***"
 
 _LOGS_IN = re.compile("auth|cookie|key|secret|token", re.IGNORECASE)
+_SCHEMES = {"apikey", "basic", "bearer", "digest", "negotiate", "sharedsecret"}
 # What is shorter stands in any text.
 _SHORTEST = 4
 
@@ -68,9 +69,12 @@ def login_in(*headers: Any) -> Iterator[str]:
 
 
 def _secrets(value: str) -> Iterator[str]:
-    """Yield what is secret in the *value* of a header: its token, a pair of user and password in it, the password."""
-    token = value.partition(" ")[2] or value
+    """Yield what is secret in the *value* of a header: its token, a pair of user and password in it, each cookie."""
+    scheme, _, token = value.partition(" ")
+    token = token if scheme.lower() in _SCHEMES else value
     yield token
+    for word in re.split(r"[\s;,]+", token):
+        yield from (word, word.partition("=")[2])
     try:
         pair = base64.b64decode(token, validate=True).decode()
     except ValueError:

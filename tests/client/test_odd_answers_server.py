@@ -232,14 +232,19 @@ LOGINS = {
     "key": {"Authorization": f"ApiKey {base64.b64encode(b'theid:the+secret=key').decode()}"},
     "bearer": {"Authorization": "Bearer abc.DEF-ghi_123"},
     "own header": {"X-Api-Key": "s3cr3t-of-the-gateway"},
+    "own words": {"X-Api-Key": "first-of-words second-of-words"},
+    "cookies": {"Cookie": "session=the-first-one; other=the-next-one"},
 }
-LOGINS["pair"] = LOGINS["password"]
-WORDS = ("hunt/er#2 pw", "the+secret=key", "abc.DEF-ghi_123", "s3cr3t-of-the-gateway")
+LOGINS["pair"] = LOGINS["requests"] = LOGINS["password"]
+WORDS = (
+    "hunt/er#2 pw", "the+secret=key", "abc.DEF-ghi_123", "s3cr3t-of-the-gateway", "first-of-words", "second-of-words",
+    "the-first-one", "the-next-one",
+)  # fmt: skip
 
 
 def repeated(headers):
     """Return what a careless server makes of the *headers* of a request: as they are, and in other forms."""
-    values = [value for name, value in headers.items() if name.lower() in ("authorization", "x-api-key")]
+    values = [value for name, value in headers.items() if name.lower() in ("authorization", "cookie", "x-api-key")]
     tokens = [value.rpartition(" ")[2] for value in values]
     pairs = [base64.b64decode(token).decode() for token in tokens if token.endswith("=") or len(token) % 4 == 0]
     secrets = [pair.partition(":")[2] for pair in pairs if ":" in pair]
@@ -260,8 +265,10 @@ def test_the_login_is_never_repeated(canned, library, is_async, login, status, c
     caplog.set_level(logging.DEBUG, "es_simhash")
     headers = LOGINS[login]
     how = {"headers": headers}
-    if login == "pair":
+    if login in ("pair", "requests"):
         how = {"basic_auth" if library is elasticsearch else "http_auth": ("elastic", WORDS[0])}
+    if login == "requests" and library is opensearchpy and not is_async:
+        how["connection_class"] = opensearchpy.RequestsHttpConnection
 
     def refuse(path, sent):
         reason = {"type": "x", "reason": " ".join(repeated(sent))}
