@@ -152,6 +152,9 @@ def test_why_it_is_unsure(call, simhash, index):
     for action in ({"_op_type": "delete", "_id": "1"}, {"_op_type": "update", "_id": "1", "doc": {"body": text}}):
         [unsure] = call(simhash.screen(index, [action]))
         assert (unsure.answer, "give whole documents" in unsure.reason) == ("unsure", True)
+    # A search for such an id is refused whole, and would spoil the other document.
+    bare, new = call(simhash.screen(index, [{"_id": "", "body": text}, {"_id": "a", "body": text}]))
+    assert (bare.reason, new.answer) == ("_id '' is empty: give one, or leave it out", "new")
     assert simhash.check(index)[0].grouping is None
 
 

@@ -1,7 +1,11 @@
 """Indices that were shrunk, on real servers: in one shard, several documents have one sequence number."""
 
+import random
+
 import pytest
 
+from es_simhash import fingerprint_fields
+from tests.folding.test_search_server import read_pages
 from tests.servers.batches import ingest_in_batches
 from tests.servers.support import (
     assert_all_right,
@@ -70,3 +74,17 @@ def test_a_table_in_memory(server, index, client, call, sync_simhash):
         given = [{"_id": f"{number}{n}", "body": text} for n, text in enumerate(own)]
         reports = ingest_in_batches(client, call, index, given, **options)
         assert [each.canonical for each in reports] == [f"{n:05d}" for n in range(40)]
+
+
+def test_pages_of_a_distinct_search(server, index, simhash, sync_simhash):
+    """Hits with the same values, and one number, are shown once each, in pages of any size."""
+    chance, source = random.Random(8), f"{index}-source"
+    sync_simhash.create_index(source, text_field="body", settings=SHARDS)
+    list(sync_simhash.ingest(source, [{"_id": "first", "body": "records the grouping"}]))
+    marks = [fingerprint_fields(chance.getrandbits(64))["simhash"] | {"group": f"g{n}"} for n in range(40)]
+    put(server, source, [{"_id": f"{copy}-{n}", "simhash": mark} for copy in "ab" for n, mark in enumerate(marks)])
+    resize(server, source, index, 1)
+    for size in (1, 3, 50):
+        pages = read_pages(simhash, index, {"query": {"prefix": {"simhash.group": "g"}}}, size=size)
+        shown = [hit.id[2:] for page in pages for hit in page]
+        assert sorted(shown, key=int) == [str(n) for n in range(40)]
