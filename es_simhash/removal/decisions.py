@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -124,8 +125,11 @@ def _to_decisions(plain: Any) -> Decisions:
             raise ValueError(f"{name!r} has more than {longest:,} characters")
     if not any(character.isalnum() and character not in _BLANK for character in by):
         raise ValueError("'by' is empty, and must say who decides")
-    if datetime.fromisoformat(at).tzinfo is None:
-        raise ValueError("'at' has no time zone")
+    zone = None
+    with suppress(ValueError):
+        zone = datetime.fromisoformat(at).tzinfo
+    if zone is None:
+        raise ValueError("'at' is no moment with a time zone, such as 2026-11-27T10:00:00Z")
     keep, remove = ([Key(*entry.to_dict().values()) for entry in part] for part in (found.keep, found.remove))
     if twice := next((key for key, number in Counter(keep + remove).items() if number > 1), None):
         raise ValueError(f"it decides about {shown(twice)} twice")

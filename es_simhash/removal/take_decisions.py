@@ -41,7 +41,7 @@ def _take(removal: RemovalFile, path: Path, data: bytes) -> None:
     if found.plan_sha256 != removal.sha256:
         raise InvalidInputError(
             f"{path} decides about another plan, and not about {removal.path}: give the removal that was reviewed, or "
-            "plan again without what was kept there (after=that removal)"
+            "plan again without what was kept there (after=FILE)"
         )
     numbers = removal.find_numbers(found.keep | found.remove)
     if unknown := (found.keep | found.remove).difference(numbers):
