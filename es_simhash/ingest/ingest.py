@@ -214,11 +214,13 @@ class Engine:
     async def decide_again(self, server: Port, batch: Batch) -> list[Item]:
         """Decide again what was skipped for an item that is lost; return what is to be written now."""
         lost = {item.position for item in batch.items if item.is_lost}
+        stands = {item.document.id for item in batch.items if item.document and item.is_lost}
         newest = {item.document.id: item.position for item in batch.items if item.document and item.is_done}
         again = [
             item
             for item in batch.items
-            if item.document and item.is_skipped and item.leader and item.leader.position in lost
+            if item.document and item.is_skipped and item.leader
+            if item.leader.position in lost or item.takes_for_gone(stands)
             # What was written later in the batch counts, and not its older text.
             if newest.get(item.document.id, -1) < item.position
         ]
@@ -252,6 +254,7 @@ class Engine:
         for hit in chain(*held.values()):
             written = standing.get(document_key(hit))
             if written is not None and written.document is not None:
+                written.is_upset |= done.is_settled and written.takes_for_gone(ids)
                 was_copy = written.document.is_member
                 written.take_group(our_object(hit["_source"], server.prefix))
                 lookup.unshown.add(written.document)

@@ -185,6 +185,10 @@ class Item:
                     return True
         return False
 
+    def takes_for_gone(self, ids: AbstractSet[str]) -> bool:
+        """Return whether it was decided as if one of *ids*, its canonical, were gone or had another text."""
+        return self.decision is not None and self.decision.is_stale and self.decision.group in ids
+
     @property
     def reason(self) -> str | None:
         """Why a document that is written may be grouped wrongly, or is not grouped."""

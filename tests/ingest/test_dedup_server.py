@@ -256,3 +256,18 @@ def test_what_a_refused_write_hid_is_found_again(server, index, simhash, client,
         expected |= {a: a, b: a, d: d} | ({c: a} if on_duplicate == "tag" else {})
     assert {id_: source["simhash"]["group"] for id_, source in read_all(server, index).items()} == expected
     assert simhash.reconcile(index).changed == 0
+
+
+@pytest.mark.parametrize("on_duplicate", ["tag", "skip"])
+def test_a_copy_of_a_canonical_whose_new_text_was_refused(server, index, simhash, client, call, on_duplicate):
+    """The canonical stands: nothing is said of one that is gone, and the distance is that to it."""
+    mapping = {"properties": {"n": {"type": "integer"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mapping)
+    old, new = (" ".join(f"{n * n} {age}" for n in range(40)) for age in ("old", "new"))
+    options = {"max_distance": 3, "batch": 50}
+    ingest_in_batches(client, call, index, [{"_id": each, "body": old} for each in "ab"], **options)
+    documents = [{"_id": "a", "body": new, "n": "many"}, {"_id": "c", "body": old}]
+    reports = ingest_in_batches(client, call, index, documents, on_duplicate=on_duplicate, **options)
+    told = [(each.action, each.canonical, each.distance, each.reason) for each in reports[1:]]
+    assert told == [("tagged" if on_duplicate == "tag" else "skipped", "a", 0, None)]
+    assert simhash.reconcile(index).changed == 0
