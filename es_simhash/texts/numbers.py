@@ -200,7 +200,7 @@ def _spell(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _mark_romans(shown: str, given: str) -> str:
     """Return *shown* with a mark for each numeral of a Roman number: words of such capitals behind what they count."""
-    found = shown
+    parts, last = list[str](), 0
     for match in re.finditer("[IVXLCDM\u2160-\u217f]+", given):
         start, stop = match.span()
         if _NO_WORDS.fullmatch(shown[start - 1]) and _NO_WORDS.fullmatch(shown[stop]):
@@ -208,8 +208,9 @@ def _mark_romans(shown: str, given: str) -> str:
             is_number = set(word) <= {*"ivx"} or len(word) > _SHORT_ROMAN  # CD and DC are words
             is_sure = len(word) >= _SHORT_ROMAN and is_number and _IS_ROMAN(word)
             if is_sure or _COUNTED_BY_ROMANS.search(before):
-                found = found[:start] + _NUMERAL * len(word) + found[stop:]
-    return found
+                parts += shown[last:start], _NUMERAL * len(word)
+                last = stop
+    return "".join([*parts, shown[last:]])
 
 
 def _find(shown: str, given: str) -> Hashes:
