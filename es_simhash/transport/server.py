@@ -145,3 +145,6 @@ class Server(Protocol):
 
     async def simulate_pipeline(self, *, body: Body) -> Answer:
         return await self.send(Call("simulate_pipeline", {"body": body}))
+
+    async def simulate_template(self, *, name: str) -> Answer:
+        return await self.send(Call("simulate_template", {"name": name}))

@@ -152,5 +152,6 @@ def test_logins_that_cannot_be(run, index, monkeypatch):
         monkeypatch.setenv("ES_SIMHASH_API_KEY", odd)
         failed(run("check", index), "has characters that no API key has")
     monkeypatch.delenv("ES_SIMHASH_USER")
+    monkeypatch.setenv("ES_SIMHASH_API_KEY", "k")
     monkeypatch.setenv("ES_SIMHASH_CA_FILE", "/no/such/file")
     failed(run("check", index), "ES_SIMHASH_CA_FILE")

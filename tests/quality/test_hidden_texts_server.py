@@ -71,7 +71,7 @@ def test_a_field_that_is_no_text(server, index, simhash, run, type_):
         with pytest.raises(InvalidInputError, match=wanted):
             work(index, text_field="when")
     result = run("setup", index, "-t", "when", "--yes")
-    assert (result.exit_code, "text_field 'when'" in result.stderr) == (1, True), result.output
+    assert (result.exit_code, "--text-field 'when'" in result.stderr) == (1, True), result.output
     assert server.request("GET", f"/{index}/_mapping") == before
     assert simhash.setup(index, text_field="kept").filled.changed == 1
 
