@@ -125,7 +125,8 @@ class Browser:
     def saved(self):
         """Return the path of the file that the page gave, when it is whole."""
         end = time.monotonic() + SECONDS
-        while not (found := list(self.downloads.glob("*.json"))):
+        # Chromium takes the name with an empty file first.
+        while not (found := [path for path in self.downloads.glob("*.json") if path.stat().st_size]):
             assert time.monotonic() < end
             time.sleep(0.02)
         return found[0]
