@@ -71,8 +71,11 @@ def _option(name: str, value: str) -> str:
 
 @cache
 def _arguments() -> frozenset[str]:
-    """Return the names of all arguments of the methods of the library."""
+    """Return the names of all arguments of the client and its methods."""
     from es_simhash import SimHashClient  # noqa: PLC0415 -- only for a message that may have one
 
-    methods = [getattr(SimHashClient, name) for name in dir(SimHashClient) if not name.startswith("_")]
+    methods = [
+        SimHashClient,
+        *(getattr(SimHashClient, name) for name in dir(SimHashClient) if not name.startswith("_")),
+    ]
     return frozenset(name for method in methods if callable(method) for name in inspect.signature(method).parameters)

@@ -91,7 +91,7 @@ def test_a_field_in_the_mapping(server, index, simhash, make_simhash, run):
     assert caught.value.kinds == ("no_fields",)
     assert make_simhash(prefix="near").setup(index, text_field="body").is_complete
     result = run("find", index, TEXT)
-    assert "this index has the prefix 'near': give " in result.stderr
+    assert "this index has the prefix 'near': give --prefix near" in result.stderr
     assert len(make_simhash(prefix="near").find_near_dups(index, TEXT)) == 2
     assert {id_: each["simhash"] for id_, each in sources(server, index, "ab").items()} == {"a": 5, "b": 6}
     # Behind a pattern it is passed over, as an index without our fields is; to write there is refused.
