@@ -185,7 +185,7 @@ def test_one_document_that_no_request_can_hold(server, index, simhash, on_duplic
         assert [each.action for each in reports] == ["written", "refused", "written"], bad
         assert "\n" not in reports[1].reason
     ids = [f"{place}{number}" for place in ("first", "last") for number in range(len(NOT_SENT))]
-    assert sorted(read_all(server, index)) == ids
+    assert sorted(read_all(server, index)) == sorted(ids)
 
 
 def test_a_refusal_does_not_quote_the_document(simhash, call, index):
