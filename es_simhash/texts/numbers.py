@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import xxhash
@@ -28,19 +29,20 @@ from numpy.typing import NDArray
 from es_simhash.hashing.characters import (
     BASE,
     CODE_POINTS,
-    LOGOGRAPHS,
     MARK,
     SEPARATOR,
     UNASSIGNED,
-    UNSPACED,
+    Codes,
+    Flags,
     Hashes,
+    Places,
     character_entries,
     ends_among,
-    join_codes,
     to_codes,
 )
-from es_simhash.texts.letters import text_batches
+from es_simhash.texts.letters import stands_alone, text_batches
 from es_simhash.texts.measures import Replaced
+from es_simhash.texts.shingle_sets import mix_runs
 
 BEHIND = 3
 """How many values stand behind the numbers of a text."""
@@ -49,33 +51,37 @@ BEHIND = 3
 _SIDE = 6
 # Places that one number has at most: what stands before it, and after it.
 _PLACES = 2
+# Digits that are looked at of a longer number.
+_DIGITS = 64
+# Between two texts: no letter of any text.
+_END = 1
 _HIGH = np.uint64(32)
 # The last bit of what counts only where the other text has another one in its place.
-_WEAK = 1
+_WEAK = np.uint64(1)
 
-_POINT = ".,'’\u066b\u066c，．"
-_BLANK = " \u00a0\u2009\u202f"
-_EXPONENT = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_PLUS = "+#＋＃"
-_MINUS = "-−–﹣－"
-_UNIT = "$€£¥₹₽₩₺₪฿₫%‰°＄￥％"
-_WIDE_UNITS = str.maketrans("＄￥％", "$¥%")
-_OPENING = '\1([{:=;|"“„「（：\n\r\t\u3000'
-_CLOSING = ")）"
-_TICKS = (0x2190, 0x21FF), (0x25A0, 0x27BF), (0x1F1E6, 0x1F1FF), (0x1F300, 0x1FAFF)
-_RELATION = "<>≤≥±~≈≠√"
-# Stand for every other character between words, for a Roman numeral, and for the ends of a text.
-_OTHER, _NUMERAL, _END = "\2", "R", "\1\1"
-# Above all characters in use: the letters that are several, such as those of a ligature.
-_EXPANSIONS = 0xF_0000
-
+_POINT, _BLANK, _EXPONENT, _PLUS, _MINUS, _UNIT, _OPENING, _TICK, _ROMAN, _RELATION = range(1, 11)
+_KINDS = {
+    _POINT: ".,'’\u066b\u066c，．",
+    _BLANK: " \u00a0\u2009\u202f",
+    _EXPONENT: "⁰¹²³⁴⁵⁶⁷⁸⁹",
+    _PLUS: "+#＋＃",
+    _MINUS: "-−–﹣－",
+    _UNIT: "$€£¥₹₽₩₺₪฿₫%‰°＄￥％",
+    _OPENING: '\1([{:=;|"“„「（：\n\r\t\u3000',
+    _TICK: "".join(
+        map(chr, (*range(0x2190, 0x2200), *range(0x25A0, 0x27C0), *range(0x1F1E6, 0x1F200), *range(0x1F300, 0x1FB00)))
+    ),
+    _ROMAN: "IVXLCDM" + "".join(map(chr, range(0x2160, 0x2180))),
+    _RELATION: "<>≤≥±~≈≠√",
+}
+_WIDE_UNITS = {"＄": "$", "￥": "¥", "％": "%"}
 _IS_ROMAN = re.compile(
     r"[ivx\u2160-\u217f]{2,}|(?!mix)m{0,3}(?:c[md]|d?c{0,3})(?:x[cl]|l?x{0,3})(?:i[xv]|v?i{0,3})"
 ).fullmatch
 _SHORT_ROMAN = 2
 _COUNTED_BY_ROMANS = re.compile(
     r"(?<!\w)(?:war|no|nr|article|artikel|class|type|stage|mark|schedule|parts|chapters|ch|part|parte|partie|teil|chapter|chapitre|capitulo|capitolo|kapitel|volume|vol|band|tome|tomo|book|buch|livre|"
-    r"libro|section|sektion|abschnitt|titre|titulo|title|act|akt|acte|annex|appendix|phase|grade)\W{1,3}\Z"
+    r"libro|section|sektion|abschnitt|titre|titulo|title|act|akt|acte|annex|appendix|phase|grade) {1,3}\Z"
 )
 _LONGEST_COUNTED = 14
 _UNIT_WORDS = """
@@ -89,8 +95,12 @@ _UNIT_WORDS = """
 UNITS = frozenset(_UNIT_WORDS.split())
 """What belongs to a number that stands before it, with or without a blank; in small letters."""
 
+_LONGEST_UNIT = max(map(len, UNITS))
+
 ORDINALS = frozenset(["st", "nd", "rd", "th", "er", "re", "ere", "e", "eme"])
 """What ends a number, without a blank, and says nothing more."""
+
+_BRACKETS = [ord("("), ord("（")], [ord(")"), ord("）")]
 
 
 def text_numbers(texts: Sequence[str]) -> list[Hashes]:
@@ -98,7 +108,7 @@ def text_numbers(texts: Sequence[str]) -> list[Hashes]:
     Return for each text its numbers, a hash of its other letters, one of letters and digits, and how many numbers.
     The numbers are sorted, up to two for each: the place is in the upper half of the bits, the number in the lower.
     """
-    return [_find(*spelt) for batch in text_batches(texts) for spelt in _spell(batch)]
+    return [found for batch in text_batches(texts) for found in _find(batch)]
 
 
 def compare_numbers(first: Hashes, second: Hashes) -> tuple[Replaced, bool]:
@@ -114,154 +124,224 @@ def compare_numbers(first: Hashes, second: Hashes) -> tuple[Replaced, bool]:
     are_most = replaced > max(_PLACES, kept)
     if first[-3] != second[-3]:
         return ("replaced" if replaced else "same"), are_most
-    if (
-        not replaced and (np.append(mine, others) & np.uint64(_WEAK)).all()
-    ):  # the same numbers may have changed their places
+    if not replaced and (np.append(mine, others) & _WEAK).all():  # the same numbers may have changed their places
         return ("same" if first[-2] == second[-2] else "only"), False
     return ("signs" if first[-2] == second[-2] else "only"), are_most
 
 
-def _ranges(ranges: Iterable[tuple[int, int]]) -> str:
-    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
-
-
-# Classes of characters as they are spelt: digits, with A to J for exponents; all that is neither digit nor letter;
-# letters, and those of them that do not stand alone.
-_D = "[0-9A-J]"
-_KNOWN = _POINT + _BLANK + _PLUS + _MINUS + _UNIT + _OPENING + _CLOSING + _RELATION
-_SIGNS = re.escape(_KNOWN + _OTHER + _NUMERAL) + _ranges(_TICKS)
-_LETTER = f"[^0-9A-J{_SIGNS}]"
-_BOUND = f"[^0-9A-J{_SIGNS}{_ranges((*UNSPACED, *LOGOGRAPHS))}]"
-_NO_LETTERS = re.compile(f"[0-9A-J{_SIGNS}]+")
-_BEGINS = re.compile(f"[0-9A-J{_NUMERAL}{_PLUS}.{_ranges(_TICKS)}]")
-_NO_WORDS = re.compile(f"[{_SIGNS}]+")
-
-
 @functools.cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Return what a number is, what of it only groups its digits or says nothing, and the end of an ordinal."""
-    spelt = [shown.strip(_END) for shown, _ in _spell(sorted(UNITS, key=len, reverse=True))]
-    alone = "|".join(unit for unit in spelt if not re.match(_BOUND, unit))
-    bound = "|".join(unit for unit in spelt if re.match(_BOUND, unit) and "." not in unit)
-    ordinal = f"(?:{'|'.join(ORDINALS)})(?!{_BOUND})"
-    named = f"°[cf](?!{_BOUND})|°?(?:(?:{bound})(?!{_BOUND})|[ap]\\.m(?!{_LETTER})|{alone})"
-    unit = f"(?:[{_BLANK}]?(?:{named})|{ordinal})"
-    run = f"(?:(?<!{_BOUND}){_D}+{unit}?|{_D}+)"
-    # A blank groups digits that are no part of a word: up to three before it.
-    free = "|".join(f"(?<=[{_SIGNS}]{_D * digits})" for digits in (1, 2, 3))
-    grouping = f"(?:{free})[{_BLANK}](?={_D}{{3}}(?!{_D})(?:{unit}|(?!{_LETTER})))"
-    joint = f"(?:(?<={_D})[{re.escape(_POINT)}](?={_D})|{grouping})"
-    number = re.compile(
-        f"(?P<number>{run}(?:{joint}?{run})*)|{_NUMERAL}+|(?P<tick>[{_ranges(_TICKS)}]+)"
-        f"|(?<={_LETTER})[{_PLUS}]{{1,2}}(?![{_PLUS}]|{_D}|{_LETTER}){_NUMERAL}*"
-        f"|(?<=[{_BLANK}{re.escape(_OPENING)}])\\.(?={_LETTER})"
-    )
-    ended = f"(?<={_D}){ordinal}"
-    # 1,00,00,000
-    indian = f",(?=(?:{_D}{_D},){{1,3}}{_D}{{3}}(?!{_D}))"
-    grouped = f"[{_BLANK}°]|\\.(?=m)|[{re.escape(_POINT)}](?={_D}{{3}}(?!{_D}))|{indian}|{ended}"
-    return number, re.compile(grouped), re.compile(ended)
+def _kinds() -> NDArray[np.uint8]:
+    kinds = np.zeros(CODE_POINTS, np.uint8)
+    for kind, characters in _KINDS.items():
+        kinds[list(map(ord, characters))] = kind
+    return kinds
 
 
-_POINTS = re.compile(f"[{re.escape(_POINT)}]")
-_NO_EXPONENT = re.compile(f"(?<!{_D})[A-J]")
-_PLAIN_DIGITS = str.maketrans("ABCDEFGHIJ", "0123456789")
-
-
-@functools.cache
-def _known_signs() -> NDArray[np.bool_]:
-    """Return which characters are spelt as they are, though they are no letters."""
-    signs = np.zeros(CODE_POINTS, np.bool_)
-    signs[list(map(ord, _KNOWN))] = True
-    for first, last in _TICKS:
-        signs[first : last + 1] = True
-    return signs
-
-
-def _spell(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """
-    Yield each text as patterns read it, between its ends, and its characters, as many.
-    Letters are as they are compared, without marks; digits are those of ASCII, exponents A to J.
-    """
-    codes, stops = join_codes([text.replace("℃", "°C").replace("℉", "°F") for text in texts])
+def _find(texts: Sequence[str]) -> list[Hashes]:
+    # Six ends stand before, between and behind the texts: as many as a place has letters. So np.roll never brings a
+    # letter of another text.
+    end = chr(_END) * _SIDE
+    texts = [text.replace("℃", "°C").replace("℉", "°F") for text in texts]
+    codes = to_codes(end + end.join(texts) + end)
     entries = character_entries(codes)
+    stops = np.cumsum(np.fromiter(map(len, texts), np.intp, len(texts)) + _SIDE)
+    # One value for each character, so marks count for nothing here.
     is_seen = (entries > UNASSIGNED) & (entries < MARK)
-    codes, stops, values = codes[is_seen], ends_among(is_seen, stops), entries[is_seen] & np.uint32(BASE)
-    signs = np.where(_known_signs().take(codes), codes, ord(_OTHER))
-    letters = np.where(values < CODE_POINTS, values, values - CODE_POINTS + _EXPANSIONS)
-    is_exponent = np.isin(codes, to_codes(_EXPONENT))
-    spelt = np.where(values > SEPARATOR, letters + (ord("A") - ord("0")) * is_exponent, signs)
-    shown, given = (found.astype("<u4").tobytes().decode("utf-32-le") for found in (spelt, codes))
-    start = 0
-    for stop in stops.tolist():
-        yield _END + shown[start:stop] + _END, _END + given[start:stop] + _END
-        start = stop
+    if not is_seen.all():
+        codes, entries, stops = codes[is_seen], entries[is_seen], ends_among(is_seen, stops)
+    kinds, values = _kinds().take(codes), entries & np.uint32(BASE)
+    is_digit = (values >= ord("0")) & (values <= ord("9"))
+    is_letter = (values > SEPARATOR) & ~is_digit
+    is_word = is_letter | is_digit
+    is_roman = _find_romans(values, kinds == _ROMAN, is_word)
+    is_letter &= ~is_roman
+    is_unit, is_silent = _find_units(codes, kinds, values, is_letter, is_digit)
+    is_letter &= ~is_unit
+    all_letters = _hash_parts(values, is_word & ~is_silent, stops)
+    others = _hash_parts(values, is_letter, stops)
+    is_sign = _find_signs(codes, kinds, is_letter, is_digit)
+    is_part, is_dropped = _find_joints(codes, kinds, is_letter, is_digit)
+    is_dropped |= is_silent
+    is_number = is_digit | is_part | is_roman | is_sign | is_unit
+    # A mark beside a number is another one.
+    runs = np.where(kinds == _TICK, np.int8(2), is_number.view(np.int8))
+    starts = np.flatnonzero(is_number & (runs != np.roll(runs, 1)))
+    found: list[Hashes] = [np.empty(0, np.uint64)] * len(texts)
+    if starts.size:
+        is_exponent = (kinds == _EXPONENT) & np.roll(is_digit, 1)
+        digits = np.where(is_digit, values + (np.uint32(MARK) * is_exponent), codes)
+        digits[is_part] = ord(".")
+        digits[is_unit] = values[is_unit]
+        numbers = _hash_numbers(digits, starts, is_number & ~is_dropped)
+        last = np.flatnonzero(is_number & (runs != np.roll(runs, -1))) + 1
+        beside = np.where(is_digit[starts], _beside(codes, kinds, starts, last, is_unit), np.uint64(0))
+        numbers = (numbers + beside) * np.uint64(0x9E37_79B9_7F4A_7C15)
+        numbers = numbers >> _HIGH & ~_WEAK | (kinds[starts] == _TICK)
+        found = _place(numbers, starts, np.where(codes == _END, _END, values), is_letter | (codes == _END), stops)
+    both = zip(found, others, all_letters, strict=True)
+    return [np.append(part, np.array([*hashes, part.size], np.uint64)) for part, *hashes in both]
 
 
-def _mark_romans(shown: str, given: str) -> str:
-    """Return *shown* with a mark for each numeral of a Roman number: words of such capitals behind what they count."""
-    parts, last = list[str](), 0
-    for match in re.finditer("[IVXLCDM\u2160-\u217f]+", given):
-        start, stop = match.span()
-        if _NO_WORDS.fullmatch(shown[start - 1]) and _NO_WORDS.fullmatch(shown[stop]):
-            word, before = shown[start:stop], shown[max(0, start - _LONGEST_COUNTED) : start]
+def _hash_parts(values: Codes, is_kept: Flags, stops: Places) -> list[int]:
+    """Return a hash of what is kept of each text."""
+    kept, ends = values[is_kept], ends_among(is_kept, np.append(0, stops)).tolist()
+    return [xxhash.xxh3_64_intdigest(kept[start:stop].tobytes()) for start, stop in pairwise(ends)]
+
+
+def _find_romans(values: Codes, is_numeral: Flags, is_word: Flags) -> Flags:
+    """Return which characters are Roman numbers: words of such capitals behind a word that they count."""
+    found = np.zeros(values.size, np.bool_)
+    starts = np.flatnonzero(is_numeral & ~np.roll(is_word, 1))
+    if starts.size:
+        ends = np.flatnonzero(is_word & ~np.roll(is_word, -1)) + 1
+        stops = ends[np.searchsorted(ends, starts, side="right")]
+        sums = np.append(0, np.cumsum(is_numeral))
+        is_whole = sums[stops] - sums[starts] == stops - starts
+        for start, stop in zip(starts[is_whole].tolist(), stops[is_whole].tolist(), strict=True):
+            word, before = (
+                values[begin:end].tobytes().decode("utf-32-le", "replace")
+                for begin, end in ((start, stop), (max(0, start - _LONGEST_COUNTED), start))
+            )
             is_number = set(word) <= {*"ivx"} or len(word) > _SHORT_ROMAN  # CD and DC are words
             is_sure = len(word) >= _SHORT_ROMAN and is_number and _IS_ROMAN(word)
-            if is_sure or _COUNTED_BY_ROMANS.search(before):
-                parts += shown[last:start], _NUMERAL * len(word)
-                last = stop
-    return "".join([*parts, shown[last:]])
+            found[start:stop] = bool(is_sure or _COUNTED_BY_ROMANS.search(before))
+    return found
 
 
-def _find(shown: str, given: str) -> Hashes:
-    """Return what :func:`text_numbers` returns of one text."""
-    number, grouped, ended = _patterns()
-    marked = _mark_romans(shown, given)
-    numbers: list[tuple[int, int]] = []  # with the number of letters before each
-    letters, words = list[str](), list[str]()
-    before = last = 0
-    for first in _BEGINS.finditer(marked):
-        start = first.start()
-        if start < last or (start == last and marked[start] in _PLUS):
-            continue  # in a number, or behind its unit
-        if (match := number.match(marked, start)) is None:
-            continue
-        stop = match.end()
-        between = _NO_LETTERS.sub("", marked[last:start])
-        before, last = before + len(between), stop
-        letters.append(between)
-        if match["number"] is None:
-            value, said = given[start:stop], shown[start:stop]
-        else:
-            value = _POINTS.sub(".", grouped.sub("", match[0]))
-            value = _NO_EXPONENT.sub(lambda digit: digit[0].translate(_PLAIN_DIGITS), value)
-            value = "\1".join([value, *_beside(marked, start, stop)])
-            said = ended.sub("", match[0]).translate(_PLAIN_DIGITS)
-        words += between, _NO_WORDS.sub("", said)
-        is_weak = match["tick"] is not None
-        numbers.append((_hash(value) >> 32 & ~_WEAK | is_weak, before))
-    between = _NO_LETTERS.sub("", marked[last:])
-    every, spelt = "".join([*letters, between]), "".join([*words, between])
-    places = set()
-    for found, place in numbers:
-        places.add(_hash(f"<{every[max(0, place - _SIDE) : place]}") >> 32 << 32 | found)
-        # Where a text ends within six letters that is no place: many a text ends with a number of the same unit.
-        if len(every) >= place + _SIDE:
-            places.add(_hash(f">{every[place : place + _SIDE]}") >> 32 << 32 | found)
-    return np.array([*sorted(places), _hash(every), _hash(spelt), len(places)], np.uint64)
+def _find_signs(codes: Codes, kinds: NDArray[np.uint8], is_letter: Flags, is_digit: Flags) -> Flags:
+    """Return which characters are marks, or signs that make another word: of C++, C# and A+, and the point of .NET."""
+    is_plus = kinds == _PLUS
+    is_open = (kinds == _BLANK) | (kinds == _OPENING)
+    is_last = is_plus & ~np.roll(is_plus | is_letter | is_digit, -1)
+    is_first = is_plus & np.roll(is_letter, 1) & (is_last | np.roll(is_last, -1))
+    is_point = (codes == ord(".")) & np.roll(is_open, 1) & np.roll(is_letter, -1)
+    found: Flags = is_first | (is_last & np.roll(is_first, 1)) | is_point | (kinds == _TICK)
+    return found
 
 
-def _hash(text: str) -> int:
-    return xxhash.xxh3_64_intdigest(text.encode())
+@functools.cache
+def _units() -> list[Hashes]:
+    """Return the hashes of units, of those that need no end of a word behind them, and of ordinals."""
+    hashed = list[Hashes]()
+    alone = {unit for unit in UNITS if stands_alone(to_codes(unit[:1]))[0]}
+    for words in (UNITS - alone, alone, ORDINALS):
+        codes = [character_entries(to_codes(word)) & np.uint32(BASE) for word in sorted(words)]
+        sizes = np.array(list(map(len, codes)))
+        letters = np.where(np.concatenate(codes) > SEPARATOR, np.concatenate(codes), ord("."))
+        hashed.append(mix_runs(letters.astype(np.uint64), np.cumsum(sizes) - sizes, sizes))
+    return hashed
 
 
-def _beside(text: str, start: int, stop: int) -> Iterator[str]:
-    """Yield what belongs to a number beside its digits: a unit on either side, a minus, a relation, brackets."""
-    before, after = text[start - 1], text[stop]
-    second, following = text[start - 1 - (before in _BLANK)], text[stop + (after in _BLANK)]
-    yield next((sign for sign in (before, after, second, following) if sign in _UNIT), "").translate(_WIDE_UNITS)
-    sign = start - 1 - (before in _UNIT)
-    yield "-" if text[sign] in _MINUS and text[sign - 1] in _BLANK + _OPENING else ""
-    is_tag = second == ">" and text[start - 2 - (before in _BLANK)] not in _BLANK
-    yield second if second in _RELATION and not is_tag else ""
-    yield "()" if before in "(（" and after in _CLOSING and re.match(_D, text[stop - 1]) else ""
+def _find_units(
+    codes: Codes, kinds: NDArray[np.uint8], values: Codes, is_letter: Flags, is_digit: Flags
+) -> list[Flags]:
+    """Return which characters belong to a number behind its digits, and which of these say nothing, such as a blank."""
+    is_taken, is_dropped = np.zeros((2, codes.size), np.bool_)
+    edges = np.flatnonzero(is_digit[1:] != is_digit[:-1])
+    if not edges.size:
+        return [is_taken, is_dropped]
+    units, alone, ordinals = _units()
+    before, ends = edges[::2], edges[1::2] + 1
+    ends = ends[~is_letter[before] | stands_alone(codes[before])]  # no number of a word, such as w2l
+    starts = ends + (kinds[ends] == _BLANK)
+    is_degree = codes[starts] == ord("°")
+    starts = starts + is_degree
+    # What follows each number, row by row: the work does not grow with the text.
+    behind = np.minimum(starts[:, None] + np.arange(_LONGEST_UNIT + 2), codes.size - 1)
+    followed, is_spelt = codes[behind], is_letter[behind]
+    letters = np.where(is_spelt, values[behind], followed)
+    run = np.argmin(is_spelt & ~stands_alone(followed), axis=1)  # none where it is longer than any unit
+    is_dotted = (run == 1) & (followed[:, 1] == ord(".")) & ~is_spelt[:, 3]
+    sizes = np.where(is_degree & (run == 1) & np.isin(letters[:, 0], list(map(ord, "cf"))), 1, 0)
+    rows = np.arange(starts.size) * letters.shape[1]
+    hashed = letters.astype(np.uint64).ravel()
+    for size, known, may_be in (
+        (run, units, run > 0),
+        (3, units, is_dotted),
+        (2, alone, is_spelt[:, 0]),
+        (1, alone, is_spelt[:, 0]),
+        (run, ordinals, starts == ends),
+    ):
+        tried = np.where(may_be & (sizes == 0), size, 0)
+        is_known = np.isin(mix_runs(hashed, rows, tried), known)
+        sizes = np.where(is_known, tried, sizes)
+    is_dropped[starts[is_dotted & (sizes > 1)] + 1] = True
+    is_ordinal = is_known[sizes > 0]
+    firsts, starts, stops = ends[sizes > 0], starts[sizes > 0], (starts + sizes)[sizes > 0]
+    is_taken[_spans(firsts, stops)] = True
+    is_dropped[_spans(firsts, np.where(is_ordinal, stops, starts))] = True
+    return [is_taken, is_dropped]
+
+
+def _spans(starts: Places, stops: Places) -> Places:
+    """Return the places from each of *starts* to before its stop."""
+    sizes = stops - starts
+    return np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+
+
+def _find_joints(codes: Codes, kinds: NDArray[np.uint8], is_letter: Flags, is_digit: Flags) -> tuple[Flags, Flags]:
+    """Return which characters stand between digits of one number, and which of these only group them."""
+    is_between = np.roll(is_digit, 1) & np.roll(is_digit, -1)
+    is_point = (kinds == _POINT) & is_between
+    after = [np.roll(is_digit, -step) for step in range(1, 5)]
+    groups = is_between & after[1] & after[2] & ~after[3]
+    # A blank groups digits that are no part of a word: up to three before it.
+    is_free, is_run = np.zeros(codes.size, np.bool_), np.roll(is_digit, 1)
+    for step in range(2, 5):
+        is_free |= is_run & ~np.roll(is_digit | is_letter, step)
+        is_run = is_run & np.roll(is_digit, step)
+    is_blank = (kinds == _BLANK) & groups & is_free & ~np.roll(is_letter, -4)
+    is_dropped = is_blank | (is_point & groups)
+    is_comma = is_point & (codes == ord(","))
+    for _ in range(3):  # 1,00,00,00,000
+        is_dropped |= is_comma & after[1] & np.roll(is_comma & is_dropped, -3)
+    return is_point | is_blank, is_dropped
+
+
+def _hash_numbers(digits: Codes, starts: Places, is_kept: Flags) -> Hashes:
+    kept = np.flatnonzero(is_kept)
+    firsts = np.searchsorted(kept, starts)
+    sizes = np.minimum(np.diff(firsts, append=kept.size), _DIGITS)
+    return mix_runs(digits[kept].astype(np.uint64), firsts, sizes)
+
+
+def _beside(codes: Codes, kinds: NDArray[np.uint8], starts: Places, stops: Places, is_unit: Flags) -> Hashes:
+    """Return a number for what belongs to each number beside its digits: a unit on either side, a minus, brackets."""
+    before, after = starts - 1, stops
+    units = np.zeros(starts.size, np.uint64)
+    for place in (after + (kinds[after] == _BLANK), before - (kinds[before] == _BLANK), after, before):
+        units = np.where(kinds[place] == _UNIT, codes[place], units)
+    for wide, narrow in _WIDE_UNITS.items():
+        units[units == ord(wide)] = ord(narrow)
+    signs = before - (kinds[before] == _UNIT)
+    is_minus = (kinds[signs] == _MINUS) & np.isin(kinds[signs - 1], (_BLANK, _OPENING))
+    relations = np.zeros(starts.size, np.uint64)
+    for place in (before - (kinds[before] == _BLANK), before):
+        is_tag = (codes[place] == ord(">")) & (kinds[place - 1] != _BLANK)
+        relations = np.where((kinds[place] == _RELATION) & ~is_tag, codes[place], relations)
+    in_brackets = np.isin(codes[before], _BRACKETS[0]) & np.isin(codes[after], _BRACKETS[1]) & ~is_unit[after - 1]
+    found: Hashes = (
+        units + np.uint64(1 << 21) * is_minus + np.uint64(1 << 22) * in_brackets + (relations << np.uint64(24))
+    )
+    return found
+
+
+def _place(numbers: Hashes, starts: Places, values: Codes, is_letter: Flags, stops: Places) -> list[Hashes]:
+    """Return for each text its numbers with their places, sorted."""
+    letters = values[is_letter].astype(np.uint64)
+    before = np.searchsorted(np.flatnonzero(is_letter), starts)
+    side = np.full(starts.size, _SIDE)
+    owners = np.searchsorted(stops, starts, side="right")
+    # Where a text ends within six letters that is no place: many a text ends with a number of the same unit.
+    has_after = letters[before + (_SIDE - 1)] != _END
+    places = np.concatenate(
+        [mix_runs(letters, before - _SIDE, side), ~mix_runs(letters, before, side)[has_after]], dtype=np.uint64
+    )
+    numbers, owners = (np.concatenate([column, column[has_after]]) for column in (numbers, owners))
+    entries = places >> _HIGH << _HIGH | numbers
+    order = np.lexsort((entries, owners))
+    entries, owners = entries[order], owners[order]
+    is_new = np.ones(entries.size, np.bool_)
+    is_new[1:] = (entries[1:] != entries[:-1]) | (owners[1:] != owners[:-1])
+    entries, owners = entries[is_new], owners[is_new]
+    return np.split(entries, np.searchsorted(owners, np.arange(1, stops.size)))
