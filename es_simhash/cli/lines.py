@@ -24,7 +24,7 @@ from es_simhash.arguments import check_input
 from es_simhash.cli.app import STDIN
 from es_simhash.cli.show import warn
 from es_simhash.errors import shorten
-from es_simhash.transport.raw_json import JsonObject, keep_text, read_json
+from es_simhash.transport.raw_json import JsonObject, keep_text, read_json, why_unreadable
 
 _HEAD_BYTES = 1 << 16
 ONE_EACH = "write one document on each line"
@@ -287,12 +287,10 @@ def _parse(name: str, number: int, text: str) -> Line:
     except UnicodeEncodeError:
         # OpenSearch refuses such a document, and Elasticsearch returns it as bytes that are not UTF-8.
         return Line(name, number, reason="not usable JSON: it has half a character (a lone surrogate)")
-    except RecursionError:
-        return Line(name, number, reason="not usable JSON: nested too deeply")
     except json.JSONDecodeError as error:
         return Line(name, number, reason=f"not JSON: {error.msg} at character {error.pos + 1}")
-    except ValueError as error:
-        return Line(name, number, reason=f"not usable JSON: {error}")
+    except (ValueError, RecursionError) as error:
+        return Line(name, number, reason=f"not usable JSON: {why_unreadable(error)}")
 
 
 def _find_json_fault(head: bytes) -> str | None:

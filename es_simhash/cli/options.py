@@ -24,6 +24,7 @@ from es_simhash.errors import shorten
 from es_simhash.hashing.scheme import FILES, STEPS
 from es_simhash.lookup.query import check_filter
 from es_simhash.texts.measures import NUMBERS, WORD_SHINGLES
+from es_simhash.transport.raw_json import why_unreadable
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -120,7 +121,9 @@ def read_json(text: str) -> Any:
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{text[:80]!r} is not JSON ({error}); quote it for the shell: '{{\"term\": ...}}'") from error
+        raise ValueError(
+            f"{text[:80]!r} is not JSON ({why_unreadable(error)}); quote it for the shell: '{{\"term\": ...}}'"
+        ) from error
     if not isinstance(parsed, (dict, list)) or not parsed:
         raise ValueError(f"{text[:80]!r} is neither an object nor a list of objects")
     return parsed

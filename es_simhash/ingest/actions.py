@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.mapping.fields import carries, check_prefix, read_text, whole_update, with_fields
-from es_simhash.transport.raw_json import JsonObject, JsonText, keep_text, read_json
+from es_simhash.transport.raw_json import JsonObject, JsonText, keep_text, read_json, why_unreadable
 from es_simhash.writes.operations import HELPER_METADATA, new_id
 
 IdFrom = Literal["random"] | None
@@ -136,7 +136,7 @@ def prepare_action(action: Any, rules: ActionRules) -> Prepared:
         part = prepare_body(kind, body, rules)
         return Prepared(parsed, part, part.problems)
     except (ValueError, RecursionError) as error:
-        return Prepared(action, problems=(str(error),))
+        return Prepared(action, problems=(why_unreadable(error),))
 
 
 def body_of(action: Mapping[str, Any]) -> Any:

@@ -28,7 +28,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.user_fields import check_held
 from es_simhash.transport.feed import Feed, weigh
-from es_simhash.transport.raw_json import JsonObject, as_sent, read_json
+from es_simhash.transport.raw_json import JsonObject, as_sent, read_json, why_unreadable
 from es_simhash.writes.operations import SPECIAL, Operation, Outcome, Refusal, to_operation
 from es_simhash.writes.targets import find_write_index, prepare_targets
 
@@ -225,7 +225,7 @@ class Source:
             except (ValueError, RecursionError) as error:
                 if _is_taken(operation.body, self._prefix):
                     return self._refused(position, error)
-                item.problems += (str(error),)
+                item.problems += (why_unreadable(error),)
         return item
 
     def _read_plain(self, action: Any) -> tuple[Operation, str] | None:
@@ -244,8 +244,7 @@ class Source:
         return Operation(self._options.op_type, header, source), text
 
     def _refused(self, position: int, error: Exception) -> Item:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        outcome = Outcome(None, self.index, 400, Refusal(400, reason=reason))
+        outcome = Outcome(None, self.index, 400, Refusal(400, reason=why_unreadable(error)))
         return Item(position=position, outcome=outcome)
 
     def _finished(self, item: Item) -> Item:

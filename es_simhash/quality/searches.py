@@ -23,6 +23,7 @@ from es_simhash.quality.shown import Member
 from es_simhash.record import Record
 from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
+from es_simhash.transport.raw_json import why_unreadable
 
 HITS = 10
 """Hits of a search that are looked at: the first page."""
@@ -63,8 +64,8 @@ def _read_query(place: str, line: str) -> Query:
         return Query(place, line)
     try:
         body = json.loads(line)
-    except ValueError as error:
-        raise InvalidInputError(f"{place} is no JSON: {error}; give words, or a search body") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"{place} is no JSON: {why_unreadable(error)}; give words, or a search body") from error
     return Query(place, line, {name: value for name, value in body.items() if name not in _SHOWS})
 
 

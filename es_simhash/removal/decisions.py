@@ -23,6 +23,7 @@ from typing import Any, Literal
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.record import Record, read_record
 from es_simhash.transport.protocol import Key
+from es_simhash.transport.raw_json import why_unreadable
 
 VERSION = 1
 DECIDE_AGAIN = "make the file again on the review page of its plan"
@@ -108,7 +109,7 @@ def parse_decisions(data: bytes, name: str) -> Decisions:
     try:
         return _to_decisions(json.loads(data.decode("utf-8-sig"), object_pairs_hook=_once))
     except (ValueError, RecursionError) as error:
-        raise unusable(name, error) from error
+        raise unusable(name, why_unreadable(error)) from error
 
 
 def _to_decisions(plain: Any) -> Decisions:

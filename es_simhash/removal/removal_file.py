@@ -54,6 +54,7 @@ from es_simhash.removal.sqlite_file import (
     sync_folder,
 )
 from es_simhash.transport.protocol import Key
+from es_simhash.transport.raw_json import why_unreadable
 
 VERSION = 1
 BATCH = 500
@@ -173,7 +174,9 @@ class Lines:
         try:
             return PlannedRemoval.read(json.loads(line))
         except (TypeError, ValueError, RecursionError) as error:
-            raise DamagedError(f"{self.path}: line {number} is not a line of a plan ({error}): {PLAN_AGAIN}") from error
+            raise DamagedError(
+                f"{self.path}: line {number} is not a line of a plan ({why_unreadable(error)}): {PLAN_AGAIN}"
+            ) from error
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -216,6 +219,8 @@ class PlanWriter(Lines):
                 for command in ("BEGIN IMMEDIATE", *_SCHEMA):
                     self._db.execute(command)
         except BaseException:
+            if hasattr(self, "_db"):
+                self._db.close()  # Windows deletes no file that is open
             self._discard()
             raise
 
@@ -502,7 +507,9 @@ class RemovalFile(Lines):
             self._header_text = text
             return PlanHeader.read(json.loads(text)), sha256
         except (TypeError, ValueError, RecursionError) as error:
-            raise DamagedError(f"{self.path} has no header of a plan ({error}): {PLAN_AGAIN}") from error
+            raise DamagedError(
+                f"{self.path} has no header of a plan ({why_unreadable(error)}): {PLAN_AGAIN}"
+            ) from error
 
     def _check_lines(self) -> None:
         """Read each line, and refuse a plan that is not as it was made, or that no grouping makes."""

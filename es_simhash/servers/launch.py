@@ -47,6 +47,8 @@ class Java:
 
 def inspect_java(home: Path) -> Java | None:
     """Return the Java installed in *home*, or ``None`` if there is none that can be used."""
+    if sys.platform == "win32":
+        raise EmbeddedServerError("a local server runs on Linux and macOS alone: start one in a container")
     library = "libjvm.dylib" if sys.platform == "darwin" else "libjvm.so"
     libjvm = home / "lib" / "server" / library
     try:

@@ -55,6 +55,7 @@ from es_simhash.texts.measures import Preset
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, Reading
 from es_simhash.transport.protocol import Key, document_key
+from es_simhash.transport.raw_json import why_unreadable
 from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
 from es_simhash.writes.targets import refuse_updates
 
@@ -143,8 +144,9 @@ def read_json(options: Mapping[str, str], name: str) -> Any:
         return None
     try:
         return json.loads(options[name])
-    except ValueError as error:
-        raise InvalidInputError(f"option {name} {shorten(options[name])} is not JSON: {error}") from None
+    except (ValueError, RecursionError) as error:
+        why = why_unreadable(error)
+        raise InvalidInputError(f"option {name} {shorten(options[name])} is not JSON: {why}") from None
 
 
 _NEEDED = ("id", "index", "seq_no", "primary_term")

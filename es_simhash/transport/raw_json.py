@@ -104,6 +104,11 @@ def read_json(text: str | bytes) -> Any:
     return JsonObject(value, value, text) if isinstance(value, dict) else value
 
 
+def why_unreadable(error: Exception) -> str:
+    """Return why something is no JSON, or no document; Python's words for what is nested too deeply say nothing."""
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):

@@ -103,6 +103,9 @@ def test_text_without_controls_is_shown_as_it_is(text):
         "http://elastic:hunter2",
         "http://elastic:hunter2@127.0.0.1:port",
         "http://elastic:hunter2@[::1",
+        "http://elastic:hunter2://x@127.0.0.1:port",
+        "elastic:hunter2://x@127.0.0.1:1",
+        "http://elastic:hunter2://",
     ],
 )
 def test_no_message_about_a_url_has_its_password(url):
@@ -112,6 +115,22 @@ def test_no_message_about_a_url_has_its_password(url):
     shown = "".join(traceback.format_exception(caught.value))
     assert "cannot be used" in shown
     assert "hunter" not in shown
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://me:pw@host:port99/", "URL 'http://***@host:port99/' cannot be used, its port must be a number"),
+        ("http://me:p#w@host:9200", "a character of its login ends the host: set the login by ES_SIMHASH_USER"),
+        ("ftp://me:pw@host", "'ftp://***@host' cannot be used, it must begin with http:// or https://: give one like"),
+    ],
+)
+def test_what_is_wrong_with_a_url_is_named(url, said):
+    """Its login, only where that is what is wrong."""
+    with pytest.raises(InvalidInputError) as caught:
+        split_url(url)
+    assert said in str(caught.value)
+    assert ("ES_SIMHASH_USER" in str(caught.value)) == ("login" in said)
 
 
 def test_a_login_in_the_url_reaches_the_server_as_a_header():

@@ -22,6 +22,8 @@ from es_simhash import (
 )
 from es_simhash.hashing.pool import PROCESS_TEXTS, FingerprintPool, TextHashes
 
+posix = pytest.mark.skipif(os.name != "posix", reason="there are no groups of processes, and no signals to send")
+
 TEXTS = [f"text number {number}, some words of its own {number * 7}" for number in range(700)] + ["", "?!", "京都"]
 
 
@@ -47,6 +49,7 @@ def test_the_same_in_the_same_order():
         assert len(children(pool)) == 1
 
 
+@posix
 def test_a_killed_worker_is_an_error_and_no_hang():
     """When a process is killed, the caller gets an error that says so, and the next call too; closing does not hang."""
     with FingerprintPool(get_scheme(), workers=2) as pool:
@@ -169,6 +172,7 @@ def is_gone(group):
     return True
 
 
+@posix
 def test_ctrl_c(tmp_path):
     """Ctrl-C, which all processes of a terminal get, ends everything, the caller's own traceback last."""
     process = begin(tmp_path, SCRIPT)
@@ -180,6 +184,7 @@ def test_ctrl_c(tmp_path):
     wait_until(lambda: is_gone(process.pid))
 
 
+@posix
 def test_no_process_outlives_its_parent(tmp_path):
     """When the caller is killed, its processes end by themselves."""
     process = begin(tmp_path, SCRIPT)

@@ -134,7 +134,8 @@ def test_json_text_that_cannot_be_read_is_passed_on(text):
     problems = []
     first, second, third = helped({"body": TEXT}, text, {"body": TEXT}, on_problem=problems.append)
     assert (first, second) == (third, text)
-    assert [each.position for each in problems] == [1]
+    [problem] = problems
+    assert (problem.position, "recursion" in problem.reason) == (1, False)
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t", "…!?--", "🎉🎉", None])

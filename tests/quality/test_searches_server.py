@@ -106,6 +106,7 @@ def test_an_index_that_was_never_grouped(server, simhash, index, queries):
     ("line", "said"),
     [
         ('{"query":', "line 2 of 'searches.txt' is no JSON"),
+        ('{"query":' * 100_000, "line 2 of 'searches.txt' is no JSON: it is nested too deeply"),
         ({"query": {"no_such_query": {}}}, "line 2 of 'searches.txt' is no search that the server takes: "),
         ({"collapse": {"field": "title"}}, "line 2 of 'searches.txt': body has 'collapse'"),
         ("[1]", None),

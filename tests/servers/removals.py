@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import sqlite3
 import subprocess
 import sys
@@ -167,6 +166,8 @@ def take(path, *files):
 @contextmanager
 def file_size_limit(size):
     """Let no file of this process grow beyond *size* bytes, as on a disk that is full."""
+    import resource
+
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
