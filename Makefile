@@ -127,6 +127,7 @@ dist: $(VENV)/.dev ## Build the wheel, with its bill of materials, and the sourc
 	$(BIN)/python -m build
 
 wheel-test: $(VENV)/.dev ## Install the wheel in bare environments, with each extra, and use it; takes half an hour
+	$(BIN)/python -m pytest -q tests/docs/test_wheel.py # what a dependency brings along is not missed there
 	$(BIN)/python tools/wheel_test.py
 
 # With pyenv: `pyenv shell 3.13 3.12 3.11` first, so that all of them are on the PATH.

@@ -1,12 +1,13 @@
 """
-Models of the query languages that people paste text of: as little of ES|QL, KQL and Lucene as our texts use.
+Models of the query languages that people paste text of: as little of ES|QL, PPL and KQL as our texts use.
 
-ES|QL and KQL run only inside products that cannot be installed here, so these models stand for them. They follow the
-grammars in the sources of Elasticsearch 9 and Kibana, and refuse everything that they do not know. A document is a dict
-of dotted names to values; one that lacks a field has no such key.
+They run only inside products that cannot be installed here, so these models stand for them. They follow the grammars in
+the sources of Elasticsearch 9 and Kibana, and the pages of OpenSearch, and refuse everything that they do not know. A
+document is a dict of dotted names to values; one that lacks a field has no such key.
 """
 
 import re
+from collections import Counter
 
 _ESQL_STRING = r'"(?:\\[tnr"\\]|[^\r\n"\\])*"'
 _ESQL_NAME = r"(?:`(?:[^`]|``)+`|[A-Za-z][A-Za-z0-9_]*|[_@][A-Za-z0-9_]+)"
@@ -82,7 +83,13 @@ def _esql_field(text):
     return ".".join(part[1:-1].replace("``", "`") if part[0] == "`" else part for part in re.findall(_ESQL_NAME, text))
 
 
+def _has_word(document, field, word):
+    return word in document.get(field, "").lower().split()
+
+
 def _esql_condition(text):
+    if match := re.fullmatch(rf"MATCH\((\S+), ({_ESQL_STRING})\)", text):
+        return lambda document: _has_word(document, _esql_field(match[1]), esql_string(match[2]))
     tokens = Tokens(text, rf"{_ESQL_STRING}|{_ESQL_NAME}(?:\.{_ESQL_NAME})*|<=|[0-9]+|[(),]")
 
     def leaf():
@@ -128,18 +135,16 @@ def _esql_eval(text, document):
         held = _to_dense_vector(document.get(_esql_field(match[1])))
         value = _v_hamming(held, _to_dense_vector(esql_string(match[2])))
     else:
-        match = re.fullmatch(rf'COALESCE\((.+), CONCAT\(({_ESQL_STRING}), _index, " ", _id\)\)', expression)
-        assert match, expression
-        own = f"{esql_string(match[2])}{document['_index']} {document['_id']}"
-        value = document.get(_esql_field(match[1]), own)
+        match = re.fullmatch(r"COALESCE\((\S+), (\S+)\)", expression)
+        value = document.get(_esql_field(match[1]), document[match[2]])
     return {**document, _esql_field(column): value}
 
 
 def run_esql(text, documents):
     """Return the rows of a query over *documents*, which have ``_index`` and ``_id``. A source is no pattern."""
     lines = [line for line in text.split("\n") if not line.startswith("//")]
-    source = re.fullmatch(rf"FROM ({_ESQL_STRING}(?:, {_ESQL_STRING})*) METADATA _index, _id", lines[0])
-    names = {esql_string(each) for each in re.findall(_ESQL_STRING, source[1])}
+    source = re.fullmatch(rf"FROM ({_ESQL_STRING}(?:, {_ESQL_STRING})*|\w+) METADATA (?:_index, )?_id", lines[0])
+    names = {esql_string(each) for each in re.findall(_ESQL_STRING, source[1])} or {source[1]}
     rows = [each for each in documents if each["_index"] in names]
     limit = 1_000
     for line in lines[1:]:
@@ -150,21 +155,34 @@ def run_esql(text, documents):
             rows = [row for row in rows if matches(row)]
         elif command == "EVAL":
             rows = [_esql_eval(rest, row) for row in rows]
+        elif command == "STATS":
+            column, by = re.fullmatch(r"(\w+) = COUNT\(\*\) BY (\w+)", rest).groups()
+            rows = [{by: value, column: number} for value, number in Counter(row[by] for row in rows).items()]
+        elif command == "SORT" and rest.endswith(" DESC"):
+            rows = sorted(rows, key=lambda row: -row[rest.removesuffix(" DESC")])
         elif command == "SORT":
             columns = rest.split(", ")
             rows = sorted(rows, key=lambda row: [row[column] for column in columns])
-        elif command == "LIMIT" and " BY " in rest:
-            assert rest.startswith("1 BY ")
-            first = {}
-            for row in rows:
-                first.setdefault(row[rest[5:]], row)
-            # Nothing says in which order they come.
-            rows = list(first.values())[::-1]
         elif command == "LIMIT":
             limit = min(int(rest), 10_000)
         else:
             assert (command, rest[-3:]) == ("KEEP", ", *"), line
     return rows[:limit]
+
+
+def run_ppl(text, documents):
+    """Return the rows of a query over *documents*, which are those of its source."""
+    source, where, dedup, fields = text.strip().split("\n")
+    assert re.fullmatch(r"source = \w+", source), source
+    field, word = re.fullmatch(r"\| where match\((\w+), '(\w+)'\)", where).groups()
+    group = re.fullmatch(r"\| dedup (\S+) keepempty = true", dedup)[1]
+    rows, seen = [], set()
+    for document in documents:
+        value = document.get(group)
+        if _has_word(document, field, word) and (value is None or value not in seen):
+            rows.append({name: document.get(name) for name in fields.removeprefix("| fields ").split(", ")})
+            seen.add(value)
+    return rows
 
 
 _KQL_STRING = r'"(?:\\.|[^"\\])*"'

@@ -30,6 +30,7 @@ from es_simhash.connection import (
     server_of_environment,
     split_url,
 )
+from es_simhash.errors import shorten
 from es_simhash.transport.refusals import is_no_index
 
 _T = TypeVar("_T")
@@ -123,9 +124,13 @@ def connect(
         raise
     except Exception as error:
         hide_login(error, login.headers)
-        like = _names_like(client, index) if is_no_index(error) else []
+        is_missing = is_no_index(error)
+        like = _names_like(client, index) if is_missing else []
         if os.environ.get("ES_SIMHASH_DEBUG"):
             raise
+        # A name without a folder may be that of an index, too.
+        if (is_missing or os.path.dirname(index)) and os.path.isfile(index):  # noqa: PTH113, PTH120 -- of any length
+            error = InvalidInputError(f"{shorten(index)} is a file: give the name of an index")
         raise EndedError(describe(error, url=server.url, like=like), kind_of(error)) from error
     finally:
         if client is not None:

@@ -34,6 +34,16 @@ def test_server_down(run, index, monkeypatch):
         failed(run("find", index, TEXT, "--url", url), f"cannot reach {url}")
 
 
+def test_a_file_in_place_of_an_index(run, tmp_path, monkeypatch):
+    """Only where there is no index of that name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "removal.db").touch()
+    for name in ("removal.db", str(tmp_path / "removal.db")):
+        for command in ("plan", "check", "report"):
+            failed(run(command, name), "is a file: give the name of an index")
+    failed(run("plan", "removal2.db"), "no such index")
+
+
 PRODUCTS = ("auto", "opensearch", "elasticsearch")
 
 

@@ -17,6 +17,7 @@ import pytest
 from es_simhash import AsyncSimHashClient, SimHashClient, fingerprint, fingerprint_fields, to_hex
 from es_simhash.texts.measures import PRESETS
 from tests.docs.blocks import ROOT, adapt, blocks, commands, execute, ran, run
+from tests.languages import run_esql, run_ppl
 from tests.servers.command_line import invoke
 from tests.servers.fixtures import get_server, get_templates, make_client
 from tests.servers.support import ONE_SHARD, put, random_texts
@@ -187,6 +188,25 @@ def test_kibana(server, news):
     assert [each.exit_code for each in done] == [0, 0, refused], [each.output for each in done]
     starts = ("POST /news/_search\n{", "(", "" if refused else 'FROM "news"')
     assert all(each.stdout.startswith(start) for each, start in zip(done, starts, strict=True))
+
+
+def test_one_of_each_group_in_other_languages(server, news):
+    """The documents that the recipes mean, by models of the languages, are those of `collapse`."""
+    texts = {"a": "One bridge.", "b": "ONE BRIDGE", "c": "A bridge", "d": "no river", "e": "that bridge"}
+    groups = {"a": "a", "b": "a", "c": "c", "d": "d"}
+    flat = [
+        {"_index": news, "_id": id_, "body": body} | ({"simhash.group": groups[id_]} if id_ in groups else {})
+        for id_, body in texts.items()
+    ]
+    put(server, news, [{name: value for name, value in each.items() if name != "_index"} for each in flat])
+    [esql], [ppl] = blocks(VIEWS, "esql"), blocks(VIEWS, "ppl")
+    plain = [{**each, "body": each["body"].replace(".", "")} for each in flat]
+    assert run_esql(esql.strip(), plain) == [{"story": name, "hits": 1 + (name == "a")} for name in "ace"]
+    # A search folds those without a group into one.
+    collapse = {"query": {"match": {"body": "bridge"}}, "collapse": {"field": "simhash.group"}, "sort": ["_doc"]}
+    hits = server.request("POST", f"/{news}/_search", collapse)["hits"]["hits"]
+    found = [(hit["_source"]["body"].replace(".", ""), hit["_source"].get("simhash.group")) for hit in hits]
+    assert found == [(row["body"], row["simhash.group"]) for row in run_ppl(ppl, plain)]
 
 
 def test_the_alert(server, news):
