@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from es_simhash.errors import InvalidInputError, SchemeError, shorten
-from es_simhash.hashing import Scheme
+from es_simhash.hashing import Scheme, fingerprints
 from es_simhash.lookup.content import (
     Content,
     PairReason,
@@ -331,11 +331,16 @@ def _compare(
     prepare_together(
         [content for case, near_dup in pairs for content in (case.asked, contents[near_dup.key])], rule.measure
     )
-    for case, near_dup in pairs:
-        content = contents[near_dup.key]
-        comparison = compare_contents(case.asked, content, rule, distance=near_dup.distance)
+    comparisons = [
+        compare_contents(case.asked, contents[near_dup.key], rule, distance=near_dup.distance)
+        for case, near_dup in pairs
+    ]
+    both = list(zip(pairs, comparisons, strict=True))
+    rejected = {near_dup.key for (_, near_dup), comparison in both if comparison.because == "texts"}
+    present = _fingerprints_now({key: contents[key].found or "" for key in rejected}, scheme)
+    for (case, near_dup), comparison in both:
         because, score = comparison.because, comparison.score
-        if because == "texts" and _is_changed(content, near_dup, scheme):
+        if because == "texts" and present.get(near_dup.key, near_dup.fingerprint) != near_dup.fingerprint:
             case.accepted.append(replace(near_dup, unverified=CHANGED))
         elif because is not None:
             case.rejected.append((near_dup, because))
@@ -350,11 +355,14 @@ def _compare(
             case.accepted.append(near_dup)
 
 
-def _is_changed(content: Content, near_dup: NearDup, scheme: Scheme) -> bool:
-    """Return whether a text is known to have been changed, redacted or cut since its fingerprint was made."""
+def _fingerprints_now(texts: Mapping[Key, str], scheme: Scheme) -> dict[Key, int | None]:
+    """
+    Return the fingerprints of *texts*, which may have been changed, redacted or cut since; nothing if that is not
+    known. All together take a fraction of the time that one by one takes.
+    """
     try:
-        return not content.fits(near_dup.fingerprint, scheme)
+        return dict(zip(texts, fingerprints(list(texts.values()), scheme=scheme), strict=True))
     except SchemeError as error:
         if not error.missing_file:
             raise
-        return False  # a lookup by id needs no dictionary, and without it nothing says so either
+        return {}  # a lookup by id needs no dictionary, and without it nothing says so either

@@ -175,12 +175,15 @@ class TextMeasure(Record):
         return prepared.size - int(prepared[-1]) - 3 if self._has_numbers and prepared.size else prepared.size
 
     def compare(self, first: Shingles, second: Shingles, *, bound: float = 0.0) -> Score:
-        """Return how similar two prepared texts are; 0 where either is empty, perhaps also below *bound*."""
+        """
+        Return how similar two prepared texts are; 0 where either is empty, perhaps also below *bound*. There, numbers
+        are not compared.
+        """
         if not self._has_numbers:
             return self._compare(first, second, bound)
         sizes = self.size(first), self.size(second)
         score = self._compare(first[: sizes[0]], second[: sizes[1]], bound)
-        if not all(sizes):
+        if score.similarity < bound or not all(sizes):
             return score
         from es_simhash.texts.numbers import compare_numbers  # noqa: PLC0415 -- loads numpy
 
