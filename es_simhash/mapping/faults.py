@@ -19,7 +19,7 @@ FaultKind = Literal[
     "normalizer", "null_value", "values_dropped", "runtime_field", "no_scheme", "bad_record", "other_scheme",
     "not_searchable", "without_fingerprint", "no_source", "partial_source", "hidden_groups", "hidden_field",
     "template", "no_template", "not_verified", "no_marker", "several_markers", "pipeline_errors",
-    "without_passages", "passages_partial", "no_fields", "users_field",
+    "without_passages", "no_fields", "users_field",
     "unreadable_fingerprint", "other_parameter", "regrouping",
 ]
 # fmt: on
@@ -122,10 +122,6 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "without_passages": (
         "{found} of {wanted} documents with a fingerprint have no passages, so lookups of passages are refused",
-        _FILL,
-    ),
-    "passages_partial": (
-        "passages were added to an index with documents, so lookups of passages are refused",
         _FILL,
     ),
     "partial_source": (

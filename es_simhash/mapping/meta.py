@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_count, check_fields
@@ -30,10 +30,17 @@ if TYPE_CHECKING:
 META_KEY = "es_simhash"
 DEFAULT_MAX_DISTANCE = 3
 
-PassageState: TypeAlias = Literal["complete", "partial"] | None
+PassageState: TypeAlias = Literal["complete"] | None
 
 # What decides the terms of passages: another record is of another version of this library.
-_PASSAGES = {"scheme": "passages-2", "guarantee": 100, "gram": 25, "hash": "polynomial-64", "bits": 36}
+_PASSAGES = {
+    "scheme": "passages-2",
+    "guarantee": 100,
+    "gram": 25,
+    "hash": "polynomial-64",
+    "bits": 36,
+    "state": "complete",
+}
 
 
 def check_max_distance(max_distance: int) -> int:
@@ -65,8 +72,7 @@ class IndexSettings:
         is_assumed:
             Whether they are the caller's, of an index that records nothing: it need not map the copy.
         passages:
-            ``"complete"`` if documents carry the terms of their passages; ``"partial"`` if those that were there
-            before are still to be backfilled; ``None`` without passages.
+            ``"complete"`` if documents carry the terms of their passages; ``None`` if they do not.
     """
 
     scheme: Scheme
@@ -101,7 +107,7 @@ class IndexSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plain JSON values that stand in ``_meta``."""
-        passages = {} if self.passages is None else {"passages": {**_PASSAGES, "state": self.passages}}
+        passages = {} if self.passages is None else {"passages": dict(_PASSAGES)}
         return {
             **self.extra,
             **passages,
@@ -153,10 +159,9 @@ def unreadable(what: Literal["scheme", "settings", "grouping"], recorded: object
 def _read_passages(recorded: Any) -> PassageState:
     if recorded is None:
         return None
-    state: PassageState = recorded["state"]
-    if state not in ("complete", "partial") or recorded != {**_PASSAGES, "state": state}:
+    if recorded != _PASSAGES:
         raise InvalidInputError(f"its passages are {shorten(recorded)}")
-    return state
+    return "complete"
 
 
 def build_settings(
@@ -178,11 +183,6 @@ def build_settings(
             "original text: choose a scheme without preprocess, or no passages"
         )
     return IndexSettings(chosen, names, max_distance, bool(value), passages="complete" if passages else None)
-
-
-def unfilled(settings: IndexSettings) -> IndexSettings:
-    """Return *settings* for an index that may have documents already: these have no passages until a backfill."""
-    return settings if settings.passages is None else replace(settings, passages="partial")
 
 
 def merge_meta(

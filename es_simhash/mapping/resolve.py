@@ -28,7 +28,6 @@ from es_simhash.mapping.faults import Fault, find_faults, mappings_error, no_fie
 from es_simhash.mapping.meta import (
     META_KEY,
     IndexSettings,
-    PassageState,
     is_marked,
     marker_name,
     marker_sort,
@@ -186,16 +185,8 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
         # A script fails on a shard whose index does not map the copy it reads.
         value=all(of_index.value for of_index in every),
         is_assumed=any(of_index.is_assumed for of_index in every),
-        passages=_agree_on_passages(every),
+        passages=next((of_index.passages for of_index in every if of_index.passages), None),
     )
-
-
-def _agree_on_passages(every: Sequence[IndexSettings]) -> PassageState:
-    """Return the state of all indices together; where only some have passages, they are not complete."""
-    states = {settings.passages for settings in every}
-    if states == {None}:
-        return None
-    return "complete" if states == {"complete"} else "partial"
 
 
 def _mismatch(index: str, scheme: Scheme, there: str, other: str | Scheme | None) -> SchemeMismatchError:

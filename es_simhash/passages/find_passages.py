@@ -17,7 +17,6 @@ from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import (
     PassageLookup,
     PassageOptions,
-    added_late,
     refuse_without_passages,
     too_many,
     without_passages,
@@ -121,7 +120,6 @@ async def _prepare(server: Port, index: Index, options: PassageOptions, *, is_st
         await refuse_closed(server, index)
     refuse_without_passages(settings_by_index, "passages cannot be compared")
     lookup = PassageLookup(index, settings, resolved.text_fields, options, is_stream=is_stream)
-    lookup.note(added_late(settings_by_index))
     await _check_filled(server, lookup)
     return lookup
 
@@ -129,7 +127,7 @@ async def _prepare(server: Port, index: Index, options: PassageOptions, *, is_st
 async def _check_filled(server: Port, lookup: PassageLookup) -> None:
     """Note that documents lack passages, before a stream begins; costs a search, unless none did a minute ago."""
     context, index = server.context, lookup.index
-    if not lookup.gaps and not context.filled.recall(index):
+    if not context.filled.recall(index):
         missing, gaps = await count_documents(server, index, without_passages_query(context.prefix))
         lookup.note(gaps)
         if missing:

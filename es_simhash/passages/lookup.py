@@ -76,15 +76,6 @@ def refuse_without_passages(settings_by_index: Mapping[str, IndexSettings], so: 
     require_text_fields({name: of_index.text_fields for name, of_index in settings_by_index.items()}, so)
 
 
-def added_late(settings_by_index: Mapping[str, IndexSettings]) -> list[str]:
-    """Return why those indices do not have all passages yet to which these were added later."""
-    return [
-        f"passages were added to index {name!r} when it had documents: backfill it, without a filter"
-        for name, of_index in settings_by_index.items()
-        if of_index.passages == "partial"
-    ]
-
-
 def without_passages_query(prefix: str) -> Query:
     """Return the query of documents that have a fingerprint and no passages."""
     fields = Fields(prefix)

@@ -8,7 +8,6 @@ it does the same again, for what changed meanwhile, until nothing is left. ``nee
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from es_simhash.transport.conversation import check_shards, refresh
 from es_simhash.transport.pages import Reading, Step
 from es_simhash.transport.protocol import Call, Index, Key, Progress, check_index, noting, were
 from es_simhash.upkeep.needed import FIRST_FAILURES, BackfillProgress, Judge, Judgement, Judging
-from es_simhash.upkeep.put_fields import find_targets, record_settings, record_text_fields
+from es_simhash.upkeep.put_fields import find_targets, record_text_fields
 from es_simhash.writes.bulk import CONFLICT, MISSING, Bulk, send_bulk
 from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
 
@@ -94,20 +93,9 @@ async def backfill(
                 )
             if not options.dry_run:
                 await refresh(server, index)
-                await _record_passages(server, judge, passes)
             yield [passes.report(is_done=True)]
     finally:
         await server.compute(judge.close)
-
-
-async def _record_passages(server: Port, judge: Judge, passes: Passes) -> None:
-    """Record the indices in which every document with a text now has the terms of its passages."""
-    for name, target in judge.targets.items():
-        if target.settings.passages == "partial" and name not in passes.unwritten_indices:
-            documents, gaps = await count_documents(server.patient, name)
-            # Else a filter, or that of an alias, has kept documents out of sight.
-            if not gaps and documents <= passes.read_by_index[name]:
-                await record_settings(server, judge.targets, name, passages="complete")
 
 
 async def finish_backfill(server: Port, index: Index, options: BackfillOptions) -> BackfillProgress:
@@ -139,11 +127,8 @@ class Passes:
         self._failed: set[Key] = set()
         # Since the last report.
         self._failures: list[Failure] = []
-        # Documents of the last pass, and those that others changed before our write.
-        self.read_by_index: Counter[str] = Counter()
+        # Those that others changed before our write, in the last pass.
         self._left: dict[Key, Failure] = {}
-        # Where a document has a text, and lacks what was computed of it.
-        self.unwritten_indices: set[str] = set()
 
     async def run(self, server: Port) -> AsyncGenerator[BackfillProgress, None]:
         """Carry the passes out; in a dry run, one without writing. Yield a report after each page."""
@@ -154,7 +139,6 @@ class Passes:
             if number:
                 await refresh(server, self._index)
             before = self.changed
-            self.read_by_index.clear()
             self._left.clear()
             async with aclosing(self._read(server)) as steps:
                 async for step in steps:
@@ -180,7 +164,6 @@ class Passes:
     async def _take(self, server: Port, step: Step, *, is_first: bool) -> None:
         """Compare and write the documents of a page, while the next pages are read."""
         judged: list[Judgement] = await server.compute(self._judge.judge, step.hits)
-        self.read_by_index.update(judgement.place.index for judgement in judged)
         judged = [judgement for judgement in judged if judgement.place not in self._failed]
         wrong = [judgement for judgement in judged if judgement.operation is not None]
         looked_at = judged if is_first else wrong
@@ -230,8 +213,6 @@ class Passes:
     def _fail(self, place: Key, failure: Failure) -> None:
         self._failed.add(place)
         self._failures.append(failure)
-        if failure.kind != "unusable":
-            self.unwritten_indices.add(failure.index)
 
     def report(self, *, is_done: bool = False) -> BackfillProgress:
         """Return the present report, with only the failures since the last one."""

@@ -113,7 +113,9 @@ async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, An
         faults += await _find_unfilled(server, index, clauses, mapping, settings, numbers)
         if settings.passages is not None:
             with_passages = numbers["passages"]
-            faults += _judge_passages(server.prefix, settings, numbers)
+            if missing := numbers["without_passages"]:
+                passages = Fields(server.prefix).passages
+                faults.append(Fault("without_passages", passages, str(missing), str(with_passages + missing)))
     faults += grouping_faults
     return IndexCheck(
         index=name,
@@ -190,14 +192,6 @@ async def _find_unfilled(
         if found and found[0]:
             faults.append(Fault("unreadable_fingerprint", field, str(found[0])))
     return faults
-
-
-def _judge_passages(prefix: str, settings: IndexSettings, numbers: Counter[str]) -> list[Fault]:
-    """Return why lookups of passages are refused."""
-    field = Fields(prefix).passages
-    if missing := numbers["without_passages"]:
-        return [Fault("without_passages", field, str(missing), str(numbers["passages"] + missing))]
-    return [Fault("passages_partial", field)] if settings.passages == "partial" else []
 
 
 def _judge_grouping(settings: IndexSettings | None) -> tuple[Grouping | None, list[Fault]]:

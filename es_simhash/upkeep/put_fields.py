@@ -22,18 +22,15 @@ from es_simhash.mapping.mapping import (
 from es_simhash.mapping.meta import (
     META_KEY,
     IndexSettings,
-    PassageState,
     build_settings,
     is_marked,
     merge_meta,
     text_fields_of,
-    unfilled,
 )
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, no_index, resolve_index
 from es_simhash.mapping.user_fields import check_texts, may_hold, no_such_field, say_texts
-from es_simhash.transport.buckets import count_documents, count_whole
-from es_simhash.transport.conversation import unless_refused
+from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.protocol import Index, check_index, check_new_name, noting, status_of
 from es_simhash.writes.targets import add_fields, refuse_updates, write_settings
 
@@ -126,7 +123,7 @@ async def put_mapping(
     asked = {"text_fields": named or None, "max_distance": max_distance, "value": value}
     given: dict[str, Any] = {key: setting for key, setting in asked.items() if setting is not None}
 
-    async def settings_for(name: str, mapping: Mapping[str, Any]) -> IndexSettings:
+    def settings_for(name: str, mapping: Mapping[str, Any]) -> IndexSettings:
         refuse_other_use(name, mapping, server.prefix)
         check_texts(name, mapping, named)
         recorded = server.context.settings_in(mapping)
@@ -138,29 +135,21 @@ async def put_mapping(
         settings = replace(recorded or IndexSettings(get_scheme(wanted or DEFAULT_SCHEME)), **given)
         if passages is False:
             settings = replace(settings, passages=None)
-        elif passages and settings.passages is None:
-            build_settings(scheme=settings.scheme, passages=True)  # refuses a scheme of which they cannot be made
-            settings = replace(settings, passages=await _state_of_new_passages(server, name))
+        elif passages:  # a scheme of which they cannot be made is refused
+            settings = replace(settings, passages=build_settings(scheme=settings.scheme, passages=True).passages)
         merge_meta(mapping.get("_meta"), settings, prefix=server.prefix)  # refuses what is not ours
         return settings
 
     mappings = await read_mappings(server, index)
     for name, mapping in mappings.items():
-        await settings_for(name, mapping)
+        settings_for(name, mapping)
     changed: list[str] = []
     with noting(lambda: f"the mappings changed before this: {', '.join(changed) or 'none'}"):
         for name in [] if dry_run else mappings:  # read again: another program may have recorded something meanwhile
             mapping = (await read_mappings(server, name))[name]
-            await write_settings(server, name, mapping, await settings_for(name, mapping), adds_fields=True)
+            await write_settings(server, name, mapping, settings_for(name, mapping), adds_fields=True)
             changed.append(name)
     return sorted(mappings)
-
-
-async def _state_of_new_passages(server: Port, name: str) -> PassageState:
-    """Return the state of passages in index *name* when they are added: its documents have none until a backfill."""
-    # A user who may change mappings need not be one who may search.
-    found = await unless_refused(count_documents(server, name), 401, 403)
-    return "partial" if found is None or any(found) else "complete"
 
 
 async def read_mappings(server: Port, index: Index) -> dict[str, Mapping[str, Any]]:
@@ -251,7 +240,7 @@ def with_our_fields(
         agree(resolved, context)  # raises
     new = IndexSettings(scheme or get_scheme(context.wanted or DEFAULT_SCHEME))
     if resolved.settings_of:
-        new = unfilled(agree(replace(resolved, faults=()), context))
+        new = agree(replace(resolved, faults=()), context)
     mappings, every = dict(resolved.mappings), {}
     for name, mapping in resolved.mappings.items():
         refuse_other_use(name, mapping, context.prefix)
@@ -296,14 +285,11 @@ def _records(resolved: Resolved, name: str, field: str) -> bool:
     return name in resolved.settings_of and field in resolved.settings_of[name].text_fields
 
 
-async def record_settings(server: Port, targets: dict[str, Target], name: str, **changes: Any) -> None:
-    """Record *changes* of the settings of index *name*, one of *targets*; keep what other programs have recorded."""
-    mapping: Mapping[str, Any] = (await read_mappings(server, name))[name]
-    settings = replace(server.context.settings_in(mapping) or targets[name].settings, **changes)
-    await write_settings(server, name, mapping, settings)
-    targets[name] = replace(targets[name], settings=settings)
-
-
 async def record_text_fields(server: Port, targets: dict[str, Target], names: Sequence[str]) -> None:
+    """Record the text fields of the indices *names*, some of *targets*; keep what other programs have recorded."""
     for name in names:
-        await record_settings(server, targets, name, text_fields=targets[name].text_fields)
+        mapping: Mapping[str, Any] = (await read_mappings(server, name))[name]
+        settings = server.context.settings_in(mapping) or targets[name].settings
+        settings = replace(settings, text_fields=targets[name].text_fields)
+        await write_settings(server, name, mapping, settings)
+        targets[name] = replace(targets[name], settings=settings)

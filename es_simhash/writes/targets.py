@@ -23,7 +23,6 @@ from es_simhash.mapping.meta import (
     marker_properties,
     markers_in_use,
     read_settings,
-    unfilled,
 )
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import SETTINGS_ATTEMPTS, agree
@@ -115,7 +114,6 @@ async def _map_lacking(server: Port, resolved: Resolved, settings: IndexSettings
     """Add our fields to the indices without them, with the settings of the other indices."""
     if not (lacking := resolved.unmapped):
         return resolved
-    settings = unfilled(settings)
     mappings, settings_of = dict(resolved.mappings), dict(resolved.settings_of)
     for name in lacking:
         refuse_other_use(name, mappings[name], server.prefix)

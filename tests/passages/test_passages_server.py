@@ -94,13 +94,14 @@ def test_a_half_filled_index_is_refused(server, index, simhash):
     """Passages of an index with documents are looked up when a backfill has filled all; a new gap is noticed."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     put(server, index, [{"_id": id_, "body": text} for id_, text in DOCUMENTS.items()])
+    list(simhash.backfill(index))
     with pytest.raises(MappingError, match=r"has no passages: add them with put_mapping\(index, passages=True\)"):
         simhash.find_passages(index, QUESTION)
     simhash.put_mapping(index, passages=True)
     for make in (simhash.find_passages, simhash.stream_passages):
         with pytest.raises(IncompleteSearchError, match="backfill it"):
             list(make(index, QUESTION))
-    assert [fault.kind for fault in simhash.check(index)[0].faults] == ["without_fingerprint", "passages_partial"]
+    assert [fault.kind for fault in simhash.check(index)[0].faults] == ["without_passages"]
     list(simhash.backfill(index))
     assert ids(simhash.find_passages(index, QUESTION)) == ["whole", "part", "run"]
     [report] = simhash.check(index)
