@@ -155,7 +155,12 @@ class Setup:
     @property
     def is_complete(self) -> bool:
         """Whether every document with a text has its fingerprint and its group; a second run does what is left."""
-        return bool(self.groups and self.filled and self.groups.is_settled and not self.filled.failed)
+        return bool(self.groups and self.filled and self.is_settled and not self.filled.failed)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether others changed documents so seldom that each step saw the end of it."""
+        return all(report is None or report.is_settled for report in (self.filled, self.groups))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""

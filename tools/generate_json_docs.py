@@ -162,7 +162,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "Filled": Shape(
         package.BackfillProgress,
-        "total seen changed stale empty failures failed is_done",
+        "total seen changed stale empty failures failed is_done is_settled",
         inner={"failures": "Failure"},
     ),
     "Grouped": Shape(
@@ -464,7 +464,7 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
     ),
     "remove-fields": (
         "One object.",
-        Shape(package.RemovedFields, "documents failures indices dry_run", _DRY, {"failures": "Failure"}),
+        Shape(package.RemovedFields, "documents failures indices is_settled dry_run", _DRY, {"failures": "Failure"}),
     ),
     "export pipeline": (
         "With `--install` one object; else the pipeline.",

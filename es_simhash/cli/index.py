@@ -167,7 +167,7 @@ def remove_fields(index: str, /, *, groups_only: bool = False, yes: Yes = False,
         f"{done} {what} from {count(removed.documents, 'document')}{where}{hint}",
     )
     print_failures(removed.failures)
-    return PARTLY if removed.failures else 0
+    return PARTLY if removed.failures else settled(index, is_settled=removed.is_settled)
 
 
 @takes(SimHashClient.reconcile, f"since {RULE}")

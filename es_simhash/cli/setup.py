@@ -73,7 +73,7 @@ def setup(index: str, /, *, yes: Yes = False, described: Described = Described()
     failures = [failure for report in (found.filled, found.groups) if report for failure in report.failures]
     failed = len(failures) if found.filled is None else found.filled.failed + len(failures) - len(found.filled.failures)
     print_failures(failures, total=failed, advice=_MEND)
-    return PARTLY if failed else settled(index, is_settled=not yes or found.groups is None or found.groups.is_settled)
+    return PARTLY if failed else settled(index, is_settled=not yes or found.is_settled)
 
 
 def _recorded(found: Setup, *, is_dry: bool) -> Iterator[str]:

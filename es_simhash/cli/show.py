@@ -112,9 +112,9 @@ def _say(name: str, message: str, *, prefix: str | None = None, **data: Any) -> 
 
 
 def settled(index: str, *, is_settled: bool) -> int:
-    """Return the exit code of a grouping, and say so where it *is_settled* not."""
+    """Return the exit code of a command, and say so where the index *is_settled* not."""
     if not is_settled:
-        error("documents changed while they were grouped: run it again", kind="unsettled", indices=[index])
+        error("documents changed meanwhile: run it again", kind="unsettled", indices=[index])
     return 0 if is_settled else PARTLY
 
 

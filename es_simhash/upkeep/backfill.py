@@ -123,6 +123,7 @@ class Passes:
         self._options = options
         self._judge = judge
         self.total = self.seen = self.changed = 0
+        self.is_settled = True
         self._stale = self._empty = 0
         self._failed: set[Key] = set()
         # Since the last report.
@@ -146,6 +147,8 @@ class Passes:
                     yield self.report()
             if self.changed == before and not self._left:
                 break
+        else:
+            self.is_settled = self._options.dry_run
         for place, failure in self._left.items():
             self._fail(place, failure)
 
@@ -226,4 +229,5 @@ class Passes:
             failures=failures,
             failed=len(self._failed),
             is_done=is_done,
+            is_settled=self.is_settled,
         )

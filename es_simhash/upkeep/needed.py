@@ -203,6 +203,9 @@ class BackfillProgress:
             Number of these in all.
         is_done:
             Whether this is the last report.
+        is_settled:
+            ``False`` if others changed so much that the last pass still wrote: documents may have a fingerprint of an
+            older text, or none. Run it again.
     """
 
     total: int
@@ -213,6 +216,7 @@ class BackfillProgress:
     failures: tuple[Failure, ...]
     failed: int
     is_done: bool = False
+    is_settled: bool = True
 
 
 FIRST_FAILURES = 100

@@ -46,11 +46,14 @@ class RemovedFields:
         indices:
             Names of the indices whose ``_meta`` no longer names the prefix, or no longer records a grouping; empty
             while there are failures. An index of which an alias hides documents with the fields is not among them.
+        is_settled:
+            ``False`` if others wrote the fields so often that the last pass still removed some. Run it again.
     """
 
     documents: int
     failures: tuple[Failure, ...]
     indices: tuple[str, ...]
+    is_settled: bool = True
 
 
 async def remove_fields(
@@ -104,7 +107,8 @@ async def remove_fields(
                 failures += report.failures
     last = passes.report()
     failures += last.failures
-    if not failures:
+    recorded = recorded if last.is_settled and not failures else []
+    if recorded:
         for name in recorded:  # read again: meanwhile, another program may have recorded something
             mapping = (await read_mappings(server, name))[name]
             if (settings := _left(mapping, prefix, groups_only)) is None:
@@ -114,7 +118,7 @@ async def remove_fields(
                 await write_settings(server, name, mapping, settings)
         server.context.forget()
     await refresh(server, index)
-    return RemovedFields(last.changed, tuple(failures), () if failures else tuple(recorded))
+    return RemovedFields(last.changed, tuple(failures), tuple(recorded), last.is_settled)
 
 
 async def _shown_whole(server: Port, index: Index, names: Sequence[str], query: Mapping[str, Any]) -> list[str]:

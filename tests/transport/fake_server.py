@@ -75,7 +75,7 @@ class FakeServer:
     def put_mapping(self, index, body):
         ours = body.get("properties", {}).get("simhash", {}).get("properties", {})
         self.mapping["properties"]["simhash"]["properties"] |= copied(ours)
-        self.mapping["_meta"] = copied(body["_meta"])
+        self.mapping["_meta"] = copied(body.get("_meta", self.mapping["_meta"]))
         return {}
 
     def get_alias(self, index):
@@ -148,6 +148,8 @@ class FakeServer:
             status = 404
         if status is None and kind == "create" and held is not None:
             status = 409
+        if status is None and kind == "update" and "doc" not in body:  # it runs no scripts
+            status = 400
         if (
             status is None
             and "if_seq_no" in header

@@ -6,6 +6,7 @@ from es_simhash import IncompleteSearchError, fingerprint, fingerprint_fields
 from es_simhash.mapping.context import Resolved
 from es_simhash.upkeep.backfill import BackfillOptions, backfill
 from es_simhash.upkeep.put_fields import refuse_impossible
+from es_simhash.upkeep.remove_fields import remove_fields
 from tests.transport.by_hand import (
     CLOSES,
     Cancelled,
@@ -160,7 +161,37 @@ def test_passes_go_on_until_nothing_is_left():
 
     store = Lively({id_: each["source"] for id_, each in filled().docs.items()})
     run = run_backfill(store)
-    assert (wrong(store), run.emitted[-1].changed) == ([], 7)
+    assert (wrong(store), run.emitted[-1].changed, run.emitted[-1].is_settled) == ([], 7, True)
+
+
+def test_what_changes_without_end_is_told():
+    """The last pass that is allowed still wrote, so what was changed during it may be stale."""
+
+    class Restless(FakeServer):
+        refreshes = 0
+
+        def refresh(self, index):
+            self.refreshes += 1
+            self.put("3", {"body": f"the text number {self.refreshes} of it"})
+            return super().refresh(index)
+
+    store = Restless({"3": {"body": "another that has none"}})
+    run = run_backfill(store)
+    assert (run.emitted[-1].is_done, run.emitted[-1].failed, run.emitted[-1].is_settled) == (True, 0, False)
+    assert wrong(store) == ["3"]
+
+
+def test_fields_that_come_back_without_end_are_told():
+    """So their record stays in the mapping."""
+
+    class Restless(FakeServer):
+        def refresh(self, index):
+            self.put("3", {"body": "another that has one", "simhash": STALE})
+            return super().refresh(index)
+
+    for store, is_settled in ((Restless({"3": {"body": ""}}), False), (FakeServer({"3": {"simhash": STALE}}), True)):
+        removed = carry_out(remove_fields(scripted(), INDEX), store).result
+        assert (removed.is_settled, removed.indices, removed.failures) == (is_settled, (INDEX,) * is_settled, ())
 
 
 def test_the_only_document_to_write_is_tried_again():
