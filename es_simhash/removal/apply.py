@@ -207,7 +207,7 @@ async def _check_guards(server: Port, removal: RemovalFile, view: Sequence[str],
 async def _count_left(server: Port, removal: RemovalFile, view: Sequence[str]) -> int:
     """Return how many documents would go now. Cost: a dry run."""
     left = 0
-    batches = removal.batches(BATCH_DOCUMENTS, "going")
+    batches = removal.batches(BATCH_DOCUMENTS, "leaving")
     while lines := await server.compute(next, batches, None):
         found = await judge(server, removal, lines, view)
         left += len(found.that("delete", "unsure", "unreadable"))

@@ -6,15 +6,17 @@ import os
 import pytest
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal import guard_rails
+from es_simhash.removal import apply, guard_rails
 from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON
 from es_simhash.removal.guard_rails import Guards, OneStays
 from es_simhash.removal.plan_options import PlanHeader
+from es_simhash.removal.present import Judged
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.take_decisions import Kept, take_in
 from es_simhash.transport.protocol import Key
 from tests.servers.removals import take
+from tests.transport.by_hand import drive, scripted
 
 IDS = ["plain", "ü \ud800 \x7f </script>", 'quote"\n', "\u202eevil"]
 
@@ -77,6 +79,18 @@ def test_what_is_kept_is_counted_no_more(plan, write, monkeypatch):
     with RemovalFile(plan) as removal:
         assert (removal.count_lines("leaving"), len(list(removal.removals())), removal.sha256) == (1, 4, before)
         assert removal.find_large_group(20) is None
+
+
+def test_what_is_kept_is_no_part_of_a_share(plan, write, monkeypatch):
+    """Also where the server cannot read a document now."""
+
+    async def judge(server, removal, lines, view):
+        return Judged(dict.fromkeys(lines, "unreadable"), {}, {})
+
+    monkeypatch.setattr(apply, "judge", judge)
+    take(plan, write(0, 1))
+    with RemovalFile(plan) as removal:
+        assert drive(apply._count_left(scripted(), removal, ["news"]), [])[0] == 1
 
 
 def test_what_is_held_back_is_decided(plan, write):
