@@ -1,5 +1,5 @@
 """
-The format ``es_simhash`` of Spark: an index as a DataFrame, in slices, and its fields written back.
+The format ``es_simhash`` of Spark: an index as a DataFrame, in slices, and its groups written back.
 
 Python on the driver and the executors talks to the server; no JVM connector is needed. Every write is conditional: a
 document that was changed since it was read keeps what it has. A task that is done again finds what it wrote before.
@@ -31,21 +31,19 @@ from es_simhash.connection import Login, Server, ca_file_of_environment, login_o
 from es_simhash.errors import IncompleteWriteError, InvalidInputError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.recorded import check_recorded, settle_grouping
-from es_simhash.hashing import Scheme, from_hex
+from es_simhash.hashing import Scheme
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import refuse_hidden_fields
 from es_simhash.mapping.fields import (
     DEFAULT_PREFIX,
     Fields,
-    fingerprint_fields,
     group_fields,
     now,
     our_object,
     read_values,
     say_taken,
     users_content,
-    whole_update,
 )
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
@@ -64,10 +62,7 @@ KNOWN = {
         "index", "path", "url", "product", "api_key", "user", "password", "ca_file", "timeout_seconds", "prefix",
     ),
     "reading": ("filter", "columns", "slices", "page", "scheme"),
-    "writing": (
-        *("scheme", "max_distance", "verify", "numbers", "per", "within", "canonical"),
-        "conflicts",
-    ),
+    "writing": ("max_distance", "verify", "numbers", "per", "within", "canonical", "conflicts"),
 }  # fmt: skip
 """The names of all options, by what they are for."""
 
@@ -149,9 +144,8 @@ def read_json(options: Mapping[str, str], name: str) -> Any:
         raise InvalidInputError(f"option {name} {shorten(options[name])} is not JSON: {why}") from None
 
 
-_NEEDED = ("id", "index", "seq_no", "primary_term")
-_GROUPS = ("group", "duplicate_of", "distance")
-_KNOWN = {*_NEEDED, *_GROUPS, "routing", "fingerprint"}
+_NEEDED = ("id", "index", "seq_no", "primary_term", "group", "duplicate_of", "distance")
+_KNOWN = {*_NEEDED, "routing"}
 BATCH = 500
 SHOWN = 3
 
@@ -171,23 +165,13 @@ def make_writer(options: Mapping[str, str], schema: StructType) -> _Writer:
     refuse_unknown(options, "connection", "writing")
     names = set(schema.names)
     if missing := [name for name in _NEEDED if name not in names]:
-        raise InvalidInputError(f"column {missing[0]!r} is missing: read the documents with the format es_simhash")
+        raise InvalidInputError(f"column {missing[0]!r} is missing: join the groups with what the format reads")
     if unknown := sorted(names - _KNOWN):
         raise InvalidInputError(f"column {unknown[0]!r} is not written: select only {', '.join(sorted(_KNOWN))}")
-    if not names & {"fingerprint", "group"}:
-        raise InvalidInputError("there is nothing to write: give the column fingerprint, or group and those beside it")
-    if names & set(_GROUPS) and not names >= set(_GROUPS):
-        raise InvalidInputError(f"the columns {', '.join(_GROUPS)} are written together: give all of them or none")
     skips = check_choice("conflicts", options.get("conflicts", "error"), ("error", "skip")) == "skip"
-    scheme = read_scheme(options) if "fingerprint" in names else None
-    connection = replace(read_connection(options), scheme=scheme)
-    if "fingerprint" in names and scheme is None:
-        raise InvalidInputError(
-            "fingerprints are written with their scheme: give its name, or json.dumps(its to_dict())"
-        )
-    request = _request(options) if "group" in names else None
+    connection, request = read_connection(options), _request(options)
     resolved, grouping = connection.run(lambda server: _settle(server, connection.index, request))
-    return _Writer(connection, resolved, grouping, "fingerprint" in names, skips, milliseconds_of(now()) or 0)
+    return _Writer(connection, resolved, grouping, skips, milliseconds_of(now()) or 0)
 
 
 def _request(options: Mapping[str, str]) -> GroupingRequest:
@@ -210,12 +194,9 @@ def _request(options: Mapping[str, str]) -> GroupingRequest:
     )
 
 
-async def _settle(server: Port, index: str, request: GroupingRequest | None) -> tuple[Resolved, Grouping | None]:
+async def _settle(server: Port, index: str, request: GroupingRequest) -> tuple[Resolved, Grouping]:
     resolved = await resolve_index(server, index)
-    agree(resolved, server.context)
     await refuse_updates(server, index, resolved.mappings)
-    if request is None:
-        return resolved, None
     return resolved, await settle_grouping(server, resolved, request)
 
 
@@ -223,14 +204,13 @@ async def _settle(server: Port, index: str, request: GroupingRequest | None) -> 
 class _Writer(DataSourceArrowWriter):
     """
     Writes the documents of a task in batches, to the indices that were *resolved* when the writing began.
-    *grouping*: ``None`` if no groups are written. *skips*: documents changed since they were read are no error.
-    *moment*: when they are grouped, in all tasks; a duplicate after its canonical.
+    *skips*: documents changed since they were read are no error. *moment*: when they are grouped, in all tasks; a
+    duplicate after its canonical.
     """
 
     connection: Connection
     resolved: Resolved
-    grouping: Grouping | None
-    has_fingerprints: bool
+    grouping: Grouping
     skips: bool
     moment: int
 
@@ -276,10 +256,6 @@ class _Writer(DataSourceArrowWriter):
                 taken.append(f"{key.index}/{key.id}: {say_taken(held, prefix)}")
                 return None
             own = our_object(source, prefix)
-            if self.has_fingerprints:
-                is_new = own.get("fingerprint") != fields.get("fingerprint")
-                # Of the same text the terms of passages stay; only the mark of a pipeline is wrong then.
-                fields = whole_update(fields) if is_new else {"error": None, **fields}
             given = {name: value for name, value in fields.items() if own.get(name) != value}
             if own.get("at"):
                 given.pop("at", None)  # the moment it was first grouped
@@ -307,21 +283,14 @@ class _Writer(DataSourceArrowWriter):
                 done.reasons.append(str(outcome.to_failure()))
 
     def _fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        fields: dict[str, Any] = {}
-        if self.has_fingerprints and row["fingerprint"] is not None:
-            prefix, value = self.connection.prefix, self.resolved.settings_of[row["index"]].value
-            fields |= fingerprint_fields(from_hex(row["fingerprint"]), prefix=prefix, value=value)[prefix]
-        if self.grouping is not None and row["group"] is not None:
-            canonical, distance = row["duplicate_of"], row["distance"]
-            at = to_moment(self.moment + (canonical is not None))
-            fields |= group_fields(row["group"], canonical=canonical, distance=distance, at=at)
-        return fields
+        if row["group"] is None:
+            return {}
+        canonical = row["duplicate_of"]
+        at = to_moment(self.moment + (canonical is not None))
+        return group_fields(row["group"], canonical=canonical, distance=row["distance"], at=at)
 
     async def _check(self, server: Port) -> None:
-        if self.grouping is not None:
-            await check_recorded(server, self.connection.index, self.grouping, before=self.resolved)
-        else:
-            agree(await resolve_index(server, self.connection.index), server.context)
+        await check_recorded(server, self.connection.index, self.grouping, before=self.resolved)
 
 
 # What a document is told from every other one by, its version, and its fingerprint.
@@ -369,7 +338,7 @@ class SimHashSource(DataSource):
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 -- Spark's
-        """Return what writes fingerprints and groups into documents of the index."""
+        """Return what writes groups into documents of the index."""
         if overwrite:
             raise InvalidInputError("documents are changed, never replaced: give mode('append')")
         return make_writer(self.options, schema)

@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 from es_simhash import SimHashClient
 from es_simhash.errors import InvalidInputError
 from es_simhash.lookup.lookup_options import Verification
-from es_simhash.spark import groups, register, with_fingerprints
+from es_simhash.spark import groups, register
 from es_simhash.spark.data_source import read_connection
 from tests.servers.fixtures import get_server, make_client
 from tests.servers.servers import PRODUCTS
@@ -96,7 +96,7 @@ def test_groups_are_those_of_reconcile(documents, client, index):
 
 
 def test_what_spark_computed_is_written(spark, server, client):
-    """Fingerprints, then groups; a document that was changed since it was read keeps what it has."""
+    """Groups; a document that was changed since it was read keeps what it has."""
     name, simhash = f"spark-{uuid.uuid4().hex}", SimHashClient(client)
     register(spark)
     simhash.create_index(name, text_field="body", settings=ONE_SHARD)
@@ -119,31 +119,20 @@ def test_what_spark_computed_is_written(spark, server, client):
         bulk(
             [line for text, n in zip(texts(30), range(30)) for line in ({"index": {"_id": f"{n:02}"}}, {"body": text})]
         )
-        marked = {"fingerprint": "0" * 16, "passages": ["000000"], "error": "too_long"}
-        bulk([{"update": {"_id": "00"}}, {"doc": {"simhash": marked}}])
-        bulk([{"update": {"_id": "29"}}, {"doc": {"body": "…", "simhash": marked}}])
         bulk([{"index": {"_id": "own"}}, {"body": "A text.", "simhash": {"version": 3}}])
-        made = with_fingerprints(read({"match_all": {}}).drop("fingerprint"), "body").drop("body").localCheckpoint()
-        with pytest.raises(
-            Exception, match="30 documents were written; .* 1 refused .*own: field 'simhash' already holds"
-        ):
-            write(made, scheme="shingles")
-        assert client.get(index=name, id="own")["_source"]["simhash"] == {"version": 3}
-        bulk([{"delete": {"_id": "own"}}])
-        for id_ in ("00", "29"):  # what another text makes wrong does not stay
-            stored = client.get(index=name, id=id_)["_source"]["simhash"]
-            assert not any(stored.get(each) for each in ("passages", "error")), stored
-        assert stored.get("fingerprint") is None
-        properties = client.indices.get_mapping(index=name)[name]["mappings"]["properties"]["simhash"]["properties"]
-        assert client.get(index=name, id="05")["_source"]["simhash"].keys() <= properties.keys()  # no value of its own
-        assert list(simhash.backfill(name, dry_run=True))[-1].changed == 0
-        df = read({"bool": {"must_not": {"ids": {"values": ["29"]}}}})
+        list(simhash.backfill(name))
+        df = read({"exists": {"field": "simhash.fingerprint"}})
         verify = Verification(0.5, numbers="same")
         found = groups(df, max_distance=16, verify=verify, text="body").localCheckpoint()
         rows = found.join(df.select("id", "index", "routing", "seq_no", "primary_term"), "id")
         bulk([{"update": {"_id": "03"}}, {"doc": {"body": "Shares of the chip maker fell by a tenth."}}])
         grouping = {"max_distance": "16", "verify": "0.5", "numbers": "same"}
-        with pytest.raises(Exception, match="28 documents were written; 1 were changed"):
+        one = read({"ids": {"values": ["own"]}}).selectExpr("id", "index", "seq_no", "primary_term", "id as `group`")
+        one = one.selectExpr("*", "cast(null as string) duplicate_of", "cast(null as int) distance")
+        with pytest.raises(Exception, match="0 documents .* 1 refused .*own: field .simhash. already holds"):
+            write(one, **grouping)
+        assert client.get(index=name, id="own")["_source"]["simhash"] == {"version": 3}
+        with pytest.raises(Exception, match="29 documents were written; 1 were changed"):
             write(rows, **grouping)
         wanted = sorted(map(tuple, found.collect()))
         assert recorded(client, name) == [row for row in wanted if row[0] != "03"]
@@ -183,10 +172,10 @@ def test_fingerprints_that_no_source_shows(spark, server, client):
             with pytest.raises(Exception, match=message):
                 read(name, **options).count()
         # An update would lose what _source leaves out.
+        rows = groups(df, max_distance=16).join(df.drop("body", "fingerprint"), "id")
+        options = {"url": server.url, "index": name, "max_distance": "16"}
         with pytest.raises(Exception, match="_source leaves fields out"):
-            df.drop("body").write.format("es_simhash").mode("append").options(
-                url=server.url, index=name, scheme="shingles"
-            ).save()
+            rows.write.format("es_simhash").mode("append").options(**options).save()
     finally:
         server.remove(name)
 
