@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from operator import length_hint
 from typing import Any
@@ -22,7 +23,7 @@ from es_simhash.groups.recorded import keep_recorded, record_grouping, settle_gr
 from es_simhash.ingest.content_reader import ContentReader, make_reader
 from es_simhash.ingest.decide import DecisionRule, Existing, Unshown, decide
 from es_simhash.ingest.ingest_options import IngestOptions, IngestSizes
-from es_simhash.ingest.item import Item
+from es_simhash.ingest.item import Item, name_group
 from es_simhash.ingest.near import NearLookup
 from es_simhash.ingest.reading import Batch, Source, WriteTarget, check_indices, find_write_target
 from es_simhash.ingest.with_fingerprints import check_iterable
@@ -35,11 +36,12 @@ from es_simhash.mapping.resolve import agree, check_unchanged, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import milliseconds_of
-from es_simhash.transport.conversation import attempt, check_shards, unless_refused
+from es_simhash.transport.conversation import attempt, check_shards, refresh, unless_refused
 from es_simhash.transport.feed import Feed
 from es_simhash.transport.protocol import Call, Compute, Progress, check_index, document_key
 from es_simhash.transport.refusals import is_no_index
-from es_simhash.writes.bulk import Bulk
+from es_simhash.writes.bulk import Bulk, rewrite
+from es_simhash.writes.operations import Failure
 from es_simhash.writes.targets import read_source_modes, refuse_masked_values, refuse_unseen
 
 
@@ -239,13 +241,18 @@ class Engine:
         standing = {item.key: item for item in batch.items if item.document is not None and item.is_done}
         lost = {item.position: item.document.id for item in sent if item.document and item.is_lost}
         upset = [item for item in standing.values() if item.is_upset or (item.leader and item.leader.position in lost)]
-        # What a refused document was to replace stands again.
-        there = {near.id for near in chain(*batch.existing.near.values())} | lookup.unshown.by_id.keys()
-        ids = {item.key.id for item in upset} | there.intersection(lost.values())
+        ids = {item.key.id for item in upset} | self._standing_again(batch, {*lost.values()})
         if not ids:
             return None
+        # One without a fingerprint is a group by itself, and no reconcile looks at it.
+        bare = [key for key, item in standing.items() if item.is_upset and item.is_bare]
+        failures: list[Failure] = []
         try:
             done = await reconcile(server, lookup.index, GroupingRequest(), ids=ids, may_lack=False)
+            if bare:
+                outcomes = await rewrite(server, bare, partial(name_group, server.prefix), source=[server.prefix])
+                failures = [one.to_failure() for one in outcomes if one is not None and not one.is_done]
+                await refresh(server, lookup.index)
             held = await lookup.held(server, sorted({key.id for key in standing})) or {}
         except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
             for item in upset:
@@ -260,11 +267,24 @@ class Engine:
                 lookup.unshown.add(written.document)
                 # Of a document that turned out to be a copy nothing is one: what was skipped for it is decided again.
                 written.is_lost |= written.document.is_member and not was_copy
-        if not done.is_settled:
-            said = "; ".join(map(str, done.failures)) or "others change it"
+        failures += done.failures
+        if failures or not done.is_settled:
+            said = "; ".join(map(str, failures)) or "others change it"
             for item in upset:
                 item.doubt = f"its group is out of date ({said}): run reconcile"
         return None
+
+    def _standing_again(self, batch: Batch, ids: AbstractSet[str]) -> set[str]:
+        """Return which of *ids*, of refused documents, *batch* was decided by: what these were to replace stands."""
+        if not ids:
+            return set()
+        found = {*self.lookup.unshown.by_id}
+        for item in batch.items:
+            if item.document is not None and not item.is_lost:
+                found |= {near.id for near in batch.existing.of(item.document.fingerprint)}
+            if item.decision is not None and item.decision.is_stale:
+                found.add(item.decision.group)
+        return found.intersection(ids)
 
 
 async def run_batches(

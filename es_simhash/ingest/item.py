@@ -21,6 +21,7 @@ from es_simhash.ingest.decide import Decision, Document, Existing
 from es_simhash.mapping.fields import (
     GROUPED,
     group_fields,
+    now,
     our_object,
     read_fingerprint,
     users_content,
@@ -205,6 +206,11 @@ class Item:
         return self.operation is not None and self.outcome is None and not self.is_skipped
 
     @property
+    def is_bare(self) -> bool:
+        """Whether the document has no fingerprint."""
+        return self.document is not None and self.document.fingerprint is None
+
+    @property
     def is_skipped(self) -> bool:
         return self.decision is not None and self.decision.verdict == "skip"
 
@@ -309,6 +315,12 @@ def put_decision(
     if with_upsert and isinstance(upsert := body.get("upsert"), Mapping) and prefix in upsert:
         changed["upsert"] = {**upsert, prefix: {**upsert[prefix], **given}}
     return Operation(operation.kind, operation.header, keep_text(body, changed))
+
+
+def name_group(prefix: str, place: Key, found: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return the update that makes a document without a fingerprint, as it was *found*, a group by itself."""
+    at = our_object(found.get("_source") or {}, prefix).get("at") or now()
+    return "update", {"doc": {prefix: {"group": place.id, "at": at}}}
 
 
 def _without_group(own: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,10 +44,13 @@ def test_a_pipeline_that_gives_ids_names_the_groups(server, index, simhash, pipe
     for batch in ("ab", "c"):
         reports = list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in batch]))
     assert [(each.id, each.canonical) for each in reports] == [("x-c", "x-a")]
+    [bare] = simhash.ingest(index, [{"_id": "bare", "body": "…"}])
+    assert (bare.id, bare.action, bare.reason) == ("x-bare", "written", None)
+    server.request("POST", f"/{index}/_refresh")
     found = read_all(server, index)
     assert {id_: source["simhash"]["group"] for id_, source in found.items()} == dict.fromkeys(
         ["x-a", "x-b", "x-c"], "x-a"
-    )
+    ) | {"x-bare": "x-bare"}
     assert simhash.reconcile(index).changed == 0
 
 

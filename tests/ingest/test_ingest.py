@@ -105,6 +105,18 @@ def test_what_exists_is_not_created():
     assert {each.id: each.action for each in again.emitted} == {**dict.fromkeys(NEW, "unchanged"), "b1": "refused"}
 
 
+def test_creations_over_other_contents_upset_no_group(monkeypatch):
+    """Nothing else was decided by them, so nothing is grouped again for them."""
+    store = filled()
+    run_ingest(store, {"on_duplicate": "tag"})
+    store.refresh(INDEX)
+    monkeypatch.setattr("es_simhash.ingest.ingest.reconcile", None)
+    changed = [{"_id": id_, "body": D, "n": 2} for id_ in NEW]
+    run = run_ingest(store, {"on_duplicate": "tag", "op_type": "create", "batch": 2}, changed)
+    assert (run.error, {each.kind for each in run.emitted}) == (None, {"exists"})
+    assert_grouped(store, WAYS[0])
+
+
 @pytest.mark.parametrize("kind", ["update", "delete"])
 def test_only_creations_where_documents_are_created(kind):
     """Another action is refused by itself."""

@@ -51,6 +51,13 @@ def test_its_group_is_that_of_its_text(server, filled, simhash, parts, verify):
     assert simhash.reconcile(filled, dry_run=True).changed == 0
 
 
+def test_one_without_features_is_a_group_by_itself(server, filled, simhash):
+    """Else a search that folds groups would fold all such documents into one."""
+    reports = list(simhash.ingest(filled, [update(id_, doc={"body": DOC}, upsert="…") for id_ in ("x", "y")], **WAYS))
+    assert [(each.id, each.reason) for each in reports] == [("x", None), ("y", None)]
+    assert groups_of(server, filled) == {"d": "d", "u": "u", "o": "o", "x": "x", "y": "y"}
+
+
 @pytest.mark.parametrize("parts", [{"doc": {"body": DOC}}, SCRIPT], ids=["text", "script"])
 def test_its_copies_are_one_group_where_nothing_else_is_near(server, filled, simhash, parts):
     new, _ = random_texts(2, 77)
