@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from es_simhash.client.port import ClientPort, note_unanswered
-from es_simhash.transport.feed import Feed
+from es_simhash.ingest.actions import as_given, weigh
 from es_simhash.transport.protocol import Call, Compute
 
 _T = TypeVar("_T")
@@ -62,45 +70,72 @@ def _called(function: partial[_T]) -> _T:
         raise RuntimeError(f"{function.func} raised StopIteration") from error
 
 
-@asynccontextmanager
-async def feeding(items: AsyncIterable[_T]) -> AsyncIterator[Feed[_T]]:
+# As much as one batch has by default: after a slow request, the next batch is there whole.
+MOST_ITEMS, MOST_CHARACTERS = 500, 4_000_000
+
+
+class Feed(Generic[_T]):
     """
-    Provide a queue that the event loop fills from *items*, for an operation that reads it in another thread.
-    Reading begins when the operation first takes an item. At the end the queue is closed, *items* is cancelled if it
-    waits, and an async generator is closed.
+    What the event loop reads from *items*, some in advance, for an operation that reads it in another thread.
+    Reading begins when the operation first wants an item. What *items* raises is raised after its last item.
     """
-    loop, room, feed = asyncio.get_running_loop(), asyncio.Event(), Feed[_T]()
 
-    def wake() -> None:
-        with suppress(RuntimeError):  # the loop is closed already: nobody waits
-            loop.call_soon_threadsafe(room.set)
+    def __init__(self, items: AsyncIterable[_T], *, most: int = MOST_ITEMS, characters: int = MOST_CHARACTERS) -> None:
+        self._items = items
+        self._most, self._most_characters = most, characters
+        self._loop = asyncio.get_running_loop()
+        self._reading: asyncio.Task[None] | None = None
+        self._found: list[_T] = []
+        self._has_some, self._has_room = asyncio.Event(), asyncio.Event()
+        self._is_ended = False
+        self._failure: BaseException | None = None
 
-    feed.on_room = wake
-    task = asyncio.create_task(_fill(feed, items, room))
-    try:
-        yield feed
-    finally:
-        feed.close()
-        task.cancel()
-        await asyncio.wait([task])
-        if isinstance(items, AsyncGenerator):
-            await items.aclose()
+    def __iter__(self) -> Iterator[_T]:
+        while not self._is_ended or self._found:
+            yield from asyncio.run_coroutine_threadsafe(self._take(), self._loop).result()
+        if self._failure is not None:
+            raise self._failure
 
+    async def _take(self) -> list[_T]:
+        """Return what was read; wait for the first item, or the end."""
+        if self._reading is None and not self._is_ended:
+            self._reading = asyncio.create_task(self._read())
+        await self._has_some.wait()
+        found, self._found = self._found, []
+        self._has_room.set()
+        if not self._is_ended:
+            self._has_some.clear()
+        return found
 
-async def _fill(feed: Feed[_T], items: AsyncIterable[_T], room: asyncio.Event) -> None:
-    await room.wait()
-    try:
-        async for item in items:
-            room.clear()
-            if not feed.offer(item):
-                await room.wait()
-    except (Exception, asyncio.CancelledError, GeneratorExit) as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        feed.end(error)  # a source may pass on that a task of its own was cancelled
-    else:
-        feed.end()
+    async def _read(self) -> None:
+        characters = 0
+        try:
+            async for item in self._items:
+                characters = characters + weigh(item) if self._found else weigh(item)
+                self._found.append(as_given(item))
+                self._has_some.set()
+                if len(self._found) >= self._most or characters >= self._most_characters:
+                    self._has_room.clear()
+                    await self._has_room.wait()
+        except (Exception, asyncio.CancelledError, GeneratorExit) as error:  # noqa: BLE001 -- raised by the reader
+            # A source may pass on that a task of its own was cancelled.
+            self._failure = error
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._is_ended = True
+        self._has_some.set()
+
+    async def aclose(self) -> None:
+        """Let go of a reader that waits, cancel *items* where it waits, and close it if it is an async generator."""
+        self._end()
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+        self._found, self._failure = [], None
+        if isinstance(self._items, AsyncGenerator):
+            await self._items.aclose()
 
 
 async def as_async(items: Iterable[_T]) -> AsyncIterator[_T]:

@@ -153,13 +153,13 @@ class AsyncBase(BaseClient):
         make: Callable[[Any], AsyncGenerator[Sequence[_T], None]],
     ) -> AsyncGenerator[_T, None]:
         """Stream what *make* makes of the caller's documents, as its items are read."""
-        from es_simhash.client.async_port import feeding  # noqa: PLC0415
+        from es_simhash.client.async_port import Feed  # noqa: PLC0415
 
         async with AsyncExitStack() as stack:
             # An operation reads documents in a thread, beside the requests; the loop goes on producing them.
             items: Any = documents
             if isinstance(documents, AsyncIterable):
-                items = await stack.enter_async_context(feeding(documents))
+                items = await stack.enter_async_context(aclosing(Feed(documents)))
             async with aclosing(self._stream(make(items))) as found:
                 async for item in found:
                     yield item

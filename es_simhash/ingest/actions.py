@@ -223,6 +223,36 @@ def for_helpers(action: Any) -> Any:
     return {**header, "_source": action.with_values(body).to_json()}
 
 
+# Where an action of a bulk request has a document.
+_BODIES = ("_source", "doc", "upsert")
+
+
+def as_given(action: Any) -> Any:
+    """Return *action* as it is now: its caller may put other values in and give it again while others are read."""
+    if type(action) is not dict:
+        return action
+    kept = dict(action)
+    for name in _BODIES:
+        if type(body := kept.get(name)) is dict:
+            kept[name] = dict(body)
+    return kept
+
+
+def weigh(value: Any) -> int:
+    """Return roughly how many characters *value* takes in a request."""
+    if isinstance(value, (str, bytes)):
+        return len(value) + 2
+    if isinstance(value, (dict, Mapping)):
+        weight = 0
+        for key, item in value.items():
+            size = len(item) + 2 if type(item) is str else 8 if type(item) is int else weigh(item)
+            weight += len(key if type(key) is str else str(key)) + 3 + size
+        return weight
+    if isinstance(value, (list, tuple)):
+        return sum(map(weigh, value))
+    return 8
+
+
 def with_id(action: Any) -> Any:
     """Return *action* with a new ``_id`` if it writes a whole document and has none; any other as it is."""
     if not isinstance(action, Mapping) or action.get("_op_type", "index") not in ("index", "create"):

@@ -37,7 +37,6 @@ from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import milliseconds_of
 from es_simhash.transport.conversation import attempt, check_shards, refresh, unless_refused
-from es_simhash.transport.feed import Feed
 from es_simhash.transport.protocol import Call, Compute, Progress, check_index, document_key
 from es_simhash.transport.refusals import is_no_index
 from es_simhash.writes.bulk import Bulk, rewrite
@@ -57,7 +56,7 @@ def _told_how_to_create() -> Iterator[None]:
 
 
 async def ingest(
-    server: Port, index: str, documents: Iterable[Any] | Feed[Any], options: IngestOptions, *, dry_run: bool = False
+    server: Port, index: str, documents: Iterable[Any], options: IngestOptions, *, dry_run: bool = False
 ) -> AsyncGenerator[Sequence[Written], None]:
     """
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
@@ -69,8 +68,7 @@ async def ingest(
     a login that sees masks: only a write shows that, and a dry run needs no right to write.
     """
     check_index(check_name("index", index))
-    if not isinstance(documents, Feed):
-        check_iterable("documents", documents)
+    check_iterable("documents", documents)
     with ExitStack() as stack:
         stack.enter_context(_told_how_to_create())
         server = await reading_primaries(server, index)

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.ingest.actions import ActionRules, body_of, prepare_body
+from es_simhash.ingest.actions import ActionRules, body_of, prepare_body, weigh
 from es_simhash.ingest.content_reader import ContentReader
 from es_simhash.ingest.decide import Existing
 from es_simhash.ingest.ingest_options import IngestOptions
@@ -27,7 +26,6 @@ from es_simhash.mapping.meta import IndexSettings, check_text_fields, text_field
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.user_fields import check_held
-from es_simhash.transport.feed import Feed, weigh
 from es_simhash.transport.raw_json import JsonObject, as_sent, read_json, why_unreadable
 from es_simhash.writes.operations import SPECIAL, Operation, Outcome, Refusal, to_operation
 from es_simhash.writes.targets import find_write_index, prepare_targets
@@ -113,7 +111,7 @@ class Source:
     def __init__(
         self,
         index: str,
-        documents: Iterable[Any] | Feed[Any],
+        documents: Iterable[Any],
         *,
         target: WriteTarget,
         options: IngestOptions,
@@ -133,7 +131,6 @@ class Source:
         self._unusual = SPECIAL | dotted_names(prefix) | {prefix}
         self._options = options
         self._position = 0
-        self._feed: Feed[Any] | None = documents if isinstance(documents, Feed) else None
         self._taken = 0
         self._failure: BaseException | None = None  # with which the source broke off, unless that is an Exception
         documents = self._read(documents)
@@ -168,12 +165,12 @@ class Source:
             return Batch(items, error, is_last=True)
         return Batch(items, self._failure, is_last=not items or self._failure is not None)
 
-    def _read(self, documents: Iterable[Any] | Feed[Any]) -> Iterator[Any]:
+    def _read(self, documents: Iterable[Any]) -> Iterator[Any]:
         """Yield the documents as they come, also those before a cancellation that the source passes on."""
-        fed = chain.from_iterable(iter(documents.take, None)) if isinstance(documents, Feed) else iter(documents)
+        given = iter(documents)
         while True:
             try:
-                document = next(fed, self)
+                document = next(given, self)
             except (Exception, KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as error:  # noqa: BLE001 -- raised by the flow, as an Exception is
@@ -185,8 +182,6 @@ class Source:
 
     def close(self) -> None:
         """Stop reading, and end the processes that compute fingerprints, also when not all documents were read."""
-        if self._feed is not None:
-            self._feed.close()
         # A thread that was cut off while it read goes on to the end of its batch, and lets go then.
         with suppress(ValueError):
             self._items.close()

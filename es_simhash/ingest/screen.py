@@ -27,7 +27,6 @@ from es_simhash.mapping.resolve import agree
 from es_simhash.mapping.rule import PairRule
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.record import Record
-from es_simhash.transport.feed import Feed
 from es_simhash.transport.protocol import Key, Progress, check_index
 
 ScreenAnswer: TypeAlias = Literal["new", "near", "unsure"]
@@ -103,7 +102,7 @@ class _Texts(Source):
 
 
 async def screen(
-    server: Port, index: str, documents: Iterable[Any] | Feed[Any], options: ScreenOptions
+    server: Port, index: str, documents: Iterable[Any], options: ScreenOptions
 ) -> AsyncGenerator[Sequence[Screened], None]:
     """
     Emit a :class:`Screened` for each of *documents*, in order; nothing is written, and the index is not refreshed.
@@ -112,8 +111,7 @@ async def screen(
     come with them; the mapping again, unless the answer came at once.
     """
     check_index(check_name("index", index))
-    if not isinstance(documents, Feed):
-        check_iterable("documents", documents)
+    check_iterable("documents", documents)
     server = await reading_primaries(server, index)
     target = await find_write_target(server, index, is_writing=False)
     server.context.learn(index, agree(target.resolved, server.context), target.resolved)

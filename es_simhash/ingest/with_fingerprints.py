@@ -14,10 +14,18 @@ from es_simhash.arguments import check_choice, check_count, check_function, chec
 from es_simhash.errors import WorkerError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
 from es_simhash.hashing.pool import FingerprintPool, Pending, TextHashes
-from es_simhash.ingest.actions import ActionRules, IdFrom, Prepared, Problem, for_helpers, prepare_action, with_id
+from es_simhash.ingest.actions import (
+    ActionRules,
+    IdFrom,
+    Prepared,
+    Problem,
+    as_given,
+    for_helpers,
+    prepare_action,
+    with_id,
+)
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, our_fields
 from es_simhash.mapping.meta import check_text_fields
-from es_simhash.transport.feed import as_given
 
 logger = logging.getLogger("es_simhash")
 

@@ -14,7 +14,7 @@ from contextlib import aclosing, closing
 import pytest
 
 from es_simhash import AsyncSimHashClient, SimHashClient
-from es_simhash.client.async_port import AsyncioServer, feeding
+from es_simhash.client.async_port import AsyncioServer, Feed
 from es_simhash.client.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect, is_async_client
 from es_simhash.client.port import BlockingServer, finish, stream
 from es_simhash.errors import InvalidInputError
@@ -536,47 +536,66 @@ def test_an_interrupt_says_what_was_not_answered(calls, number):
     assert asyncio.run(cancelled()) == said
 
 
-@pytest.mark.parametrize("is_task_cancelled", [False, True])
-def test_a_source_that_passes_a_cancellation_on(is_task_cancelled):
-    """A task of its own was cancelled: its reader gets that, and does not wait; so where the reader is cancelled."""
+@pytest.mark.parametrize(("sizes", "most"), [({}, 9), ({"most": 2}, 4), ({"characters": 30}, 6)])
+def test_documents_of_a_loop_are_read_in_advance(sizes, most):
+    """In order, and no more at once than there is room for."""
+    read = []
+
+    async def documents():
+        for number in range(9):
+            read.append({"body": "x" * number})
+            yield read[-1]
+
+    async def work():
+        async with aclosing(Feed(documents(), **sizes)) as feed:
+            items = iter(feed)
+            first = await asyncio.to_thread(next, items)
+            await asyncio.sleep(0)
+            assert len(read) == most
+            return [first, *await asyncio.to_thread(list, items)]
+
+    assert asyncio.run(work()) == read
+
+
+@pytest.mark.parametrize("error", [OSError("disk"), GeneratorExit(), asyncio.CancelledError()], ids=repr)
+def test_what_a_source_raises_follows_its_items(error):
+    """Also where a task of its own was cancelled, and where it is no exception."""
     taken = []
 
     async def documents():
         yield 1
-        if is_task_cancelled:
-            await asyncio.Event().wait()
-        helper = asyncio.ensure_future(asyncio.Event().wait())
-        helper.cancel()
-        await helper
+        raise error
 
     async def work():
-        async with feeding(documents()) as feed:
-            while items := await asyncio.to_thread(feed.take):
-                taken.extend(items)
-                if is_task_cancelled:
-                    asyncio.current_task().cancel()
+        async with aclosing(Feed(documents())) as feed:
+            await asyncio.to_thread(taken.extend, feed)
+
+    with pytest.raises(type(error)):
+        asyncio.run(work())
+    assert taken == [1]
+
+
+def test_a_reader_that_is_cancelled_waits_for_no_document():
+    """Its thread ends, and so does the source."""
+    taken = []
+
+    async def documents():
+        try:
+            yield 1
+            await asyncio.Event().wait()
+        finally:
+            taken.append("closed")
+
+    async def work():
+        async with aclosing(Feed(documents())) as feed:
+            items = iter(feed)
+            taken.append(await asyncio.to_thread(next, items))
+            asyncio.current_task().cancel()
+            await asyncio.to_thread(next, items, None)
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(work())
-    assert taken == [1]
-
-
-def test_a_source_that_raises_what_is_no_exception():
-    """A ``GeneratorExit`` of a source reaches its reader too, behind what came before."""
-    taken = []
-
-    async def documents():
-        yield 1
-        raise GeneratorExit
-
-    async def work():
-        async with feeding(documents()) as feed:
-            while items := await asyncio.to_thread(feed.take):
-                taken.extend(items)
-
-    with pytest.raises(GeneratorExit):
-        asyncio.run(work())
-    assert taken == [1]
+    assert taken == [1, "closed"]
 
 
 def test_a_conversion_that_nobody_reads_asks_nothing():
