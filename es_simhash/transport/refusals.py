@@ -146,11 +146,6 @@ SHARD_GONE = Row(
     at_last="an outcome with status 503",
     first_wait_seconds=0.25,
 )
-OWN_IDS = Row(
-    (Look(words=("_id must be unset",)),),
-    change="the operation without an id: an index of time series makes the ids of its documents itself",
-    at_last="an outcome of that operation",
-)
 NOT_MARKED = Row(
     (Look(words=(".settings_", ".retired]")),),
     change="the search without the marker of settings, if the mapping shows the settings: an index lacks or hides it",

@@ -20,7 +20,6 @@ from es_simhash.transport.conversation import attempt, halves, rounds, until
 from es_simhash.transport.protocol import Call, Key, document_key, status_of
 from es_simhash.transport.refusals import (
     CHANGED_MEANWHILE,
-    OWN_IDS,
     SHARD_GONE,
     is_of_one,
     is_passing,
@@ -143,10 +142,10 @@ class Bulk:
                 taken[place] = outcome
         if not taken:
             return
-        headers = [self._operations[place].header for place in taken]
+        headers = {place: self._operations[place].header for place in taken}
         keys = [
-            Key(outcome.index or "", header.get("_id", outcome.id), header.get("routing"))
-            for outcome, header in zip(taken.values(), headers, strict=True)
+            Key(outcome.index or "", headers[place]["_id"], headers[place].get("routing"))
+            for place, outcome in taken.items()
         ]
         try:
             answer = await server.patient.mget(body={"docs": [key.header() for key in keys]})
@@ -206,9 +205,9 @@ class Bulk:
             if outcome.id == operation.header["_id"]:
                 outcome = Outcome(outcome.id, outcome.index, 201)
             elif self._asked[place].kind == "index":  # a pipeline chose an id that is taken: replace that document
-                self._change(place, replace(operation, kind="index"))
-        elif outcome.error is not None and OWN_IDS.fits(None, outcome.error.reason) and place in self._asked:
-            self._change(place, self._asked[place])
+                self._operations[place] = replace(operation, kind="index")
+                self._changed.add(place)
+                del self._asked[place]
         elif outcome.status == MISSING and operation.kind == "delete" and place in self._unsure:
             outcome = Outcome(outcome.id, outcome.index, 200)
         if outcome.status in _UNSURE:
@@ -219,21 +218,15 @@ class Bulk:
                 outcome = replace(outcome, error=Refusal(outcome.status, reason=reason), is_unsure=True)
         self.outcomes[place] = outcome
 
-    def _change(self, place: int, operation: Operation) -> None:
-        self._operations[place] = operation
-        self._changed.add(place)
-        del self._asked[place]
-
     def _waiting(self, wave: Sequence[int]) -> list[int]:
         """Return what to send again; an operation that a later one has made pointless takes its outcome from that."""
         waiting: list[int] = []
-        later: dict[str | int, Outcome] = {}
+        later: dict[str, Outcome] = {}
         for place in reversed(wave):
             operation, outcome = self._operations[place], self.outcomes[place]
-            # Documents without an id, of an index that makes its own, are different ones.
-            id_ = place if (given := operation.header.get("_id")) is None else str(given)
             if outcome is None:
                 continue
+            id_ = str(operation.header.get("_id"))
             if place in self._changed or (_is_passing(outcome) and place not in self._final):
                 if id_ in later:
                     self.outcomes[place] = Outcome(later[id_].id, later[id_].index, 200)

@@ -38,7 +38,6 @@ LOOKS = [
     ("TOO_LARGE", ServerError(413, "Request Entity Too Large")),
     ("SPOILT", ServerError(400, "action_request_validation_exception: id is too long")),
     ("SHARD_GONE", {"type": "engine_closed_exception", "reason": "engine is closed"}),
-    ("OWN_IDS", {"type": "illegal_argument_exception", "reason": "_id must be unset or set to [x]"}),
     ("NO_OPTION", ServerError(400, "parsing_exception: Unknown key for a VALUE_STRING in [search_pipeline]")),
     ("NO_OPTION", ServerError(400, "contains unrecognized parameter: [_source_exclude_vectors]")),
     (

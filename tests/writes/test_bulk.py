@@ -205,12 +205,11 @@ class Documents:
     """
     An index that carries operations out in order, and answers each of them as *trouble* says, until its end.
     ``"busy"``: refused with 429; ``"unsure"``: carried out, and answered with 503. *rename*: what a pipeline makes of
-    an id. *makes_ids*: it refuses ids, as a time series does, and makes them of the field ``n``.
+    an id.
     """
 
-    def __init__(self, trouble=(), *, rename=lambda id_: id_, held=(), makes_ids=False):
+    def __init__(self, trouble=(), *, rename=lambda id_: id_, held=()):
         self.docs = dict(held)
-        self.makes_ids = makes_ids
         self.trouble = iter(trouble)
         self.rename = rename
         self.requests = []
@@ -232,10 +231,7 @@ class Documents:
         return {"items": items}
 
     def _item(self, kind, header, body):
-        if self.makes_ids and header.get("_id") is not None:
-            error = {"type": "t", "reason": "_id must be unset or set to [x] but was [y]"}
-            return {kind: {"_index": "i", "_id": header["_id"], "status": 400, "error": error}}
-        id_ = f"series {body['n']}" if self.makes_ids else self.rename(header["_id"])
+        id_ = self.rename(header["_id"])
         trouble = next(self.trouble, None)
         status = 429 if trouble == "busy" else self.write(kind, id_, body)
         status = 503 if trouble == "unsure" else status
@@ -305,16 +301,6 @@ def test_a_document_without_an_id_is_written_once(kind):
     assert all(each.is_done for each in outcomes)
     assert [index.docs[each.id]["n"] for each in outcomes] == [0, 1, 2]
     assert all(each.header == {"_index": "i"} for each in sent)
-
-
-@pytest.mark.parametrize("kind", ["index", "create"])
-def test_an_index_that_makes_its_own_ids(kind):
-    """What it refuses for load, or writes without saying so, is sent again, and no other document stands for it."""
-    sent = [Operation(kind, {"_index": "i"}, {"n": n}) for n in range(4)]
-    index = Documents(["busy", None, "unsure", None], makes_ids=True)
-    outcomes = index.carry_out(send_bulk(scripted(), sent))
-    assert index.docs == {f"series {n}": {"n": n} for n in range(4)}
-    assert [(each.id, each.is_done) for each in outcomes] == [(f"series {n}", True) for n in range(4)]
 
 
 def test_an_id_that_a_pipeline_chooses():

@@ -122,38 +122,6 @@ def test_an_ingest_pipeline_that_drops_or_renames(server, index, sync_client):
         server.request("DELETE", f"/_ingest/pipeline/{index}")
 
 
-@pytest.mark.parametrize("kind", ["index", "create"])
-@pytest.mark.parametrize("fault", [None, "lost", "503 after the work", "503 for items after the work", "429 for items"])
-def test_an_index_that_makes_its_own_ids(server, index, fault, kind):
-    """A time series on Elasticsearch refuses an id of ours, and is given none; what is sent again is there once."""
-    if server.product == "opensearch":
-        pytest.skip("OpenSearch has no time series")
-    times = {"start_time": "2020-01-01T00:00:00Z", "end_time": "2040-01-01T00:00:00Z"}
-    wire = Wire(script={("bulk", 1): fault} if fault else {})
-    with client_through(server, wire) as simhash:
-        simhash.create_index(
-            index,
-            text_field="body",
-            settings={"index": {"mode": "time_series", "routing_path": ["host"], "time_series": times}},
-            mappings={
-                "properties": {
-                    "@timestamp": {"type": "date"},
-                    "host": {"type": "keyword", "time_series_dimension": True},
-                    "body": {"type": "text"},
-                }
-            },
-        )
-        documents = [{"@timestamp": "2030-01-01T00:00:00Z", "host": host, "body": TEXT} for host in "abcdefghijklmnop"]
-        actions = [{"_op_type": kind, "_source": each} for each in documents]
-        reports = list(simhash.ingest(index, actions, on_duplicate=None))
-    assert len(wire.log) == bool(fault)
-    # The embedded Elasticsearch cannot read a time series: whose the document is that exists remains unknown.
-    is_unknown = kind == "create" and fault in ("lost", "503 after the work", "503 for items after the work")
-    assert {report.kind for report in reports if report.action != "written"} <= ({"exists"} if is_unknown else set())
-    # The server makes an id of the host and the moment, so there is one document for each.
-    assert len({report.id for report in reports}) == len(documents)
-
-
 ENDLESS = []
 ENDLESS.append(ENDLESS)
 NOT_SENT = [
