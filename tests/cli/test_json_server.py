@@ -3,7 +3,7 @@
 import json
 
 from es_simhash.cli.app import each_command
-from tests.docs.blocks import load_tool
+from tests.docs.json_page import COMMANDS as ANSWERING, find_unknown, find_unprinted
 from tests.servers.command_line import OTHER, TEXT
 from tests.servers.support import put
 
@@ -13,17 +13,17 @@ ELSEWHERE = {"mcp", "serve"}
 # What only some answers have: routing, failures, findings, what is odd about groups, apply --quiet, lines of stdin, and
 # rules that measure by words, or go by values.
 UNUSUAL = {
-    "Near-duplicate": ["routing", "similarity", "containment", "numbers", "unverified"],
-    "Rejected": ["routing", "unverified"],
-    "Rule": ["measure", "unit", "numbers", "per", "within"],
-    "Failure": ["kind", "index", "id", "reason", "status", "file", "line"],
-    "Finding": ["severity", "topic", "message", "advice", "kind", "values"],
-    "Steps": ["step", "preprocess", "texts", "found", "found_after"],
-    "Removed": ["routing", "kept", "restored", "approved"],
-    "Overlap": ["routing", "source"],
-    "Outcome": ["routing", "earlier"],
+    "near-duplicate": ["routing", "similarity", "containment", "numbers", "unverified"],
+    "rejected": ["routing", "unverified"],
+    "rule": ["measure", "unit", "numbers", "per", "within"],
+    "failure": ["kind", "index", "id", "reason", "status", "file", "line"],
+    "finding": ["severity", "topic", "message", "advice", "kind", "values"],
+    "steps": ["step", "preprocess", "texts", "found", "found_after"],
+    "removed": ["routing", "kept", "restored", "approved"],
+    "overlap": ["routing", "source"],
+    "outcome": ["routing", "earlier"],
     "groups": ["canonicals", "unreadable"],
-    "groups --pairs": ["routing", "other_routing", "similarity", "unverified"],
+    "groups---pairs": ["routing", "other_routing", "similarity", "unverified"],
     "apply": ["deleted", "deleted_earlier"],
     "fingerprint": ["line"],
 }
@@ -55,7 +55,7 @@ def test_every_answer_is_json(run, index, server, tmp_path, monkeypatch):
     ]
     (tmp_path / "news.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
     (tmp_path / "queries").write_text("council\n")
-    plan, page = tmp_path / "removal.db", load_tool("generate_json_docs")
+    plan = tmp_path / "removal.db"
     commands = [
         ["create", index, "-t", "body", "-d", "12", "--passages"],
         ["ingest", index, tmp_path / "news.jsonl", "--no-verify"],
@@ -100,7 +100,7 @@ def test_every_answer_is_json(run, index, server, tmp_path, monkeypatch):
         printed = _check(answer, 0)[1]
         assert printed, each
         name = "export pipeline" if "--install" in each else "groups --pairs" if "--pairs" in each else each[0]
-        assert name not in page.COMMANDS or page.find_unknown(name, printed) == [], each
+        assert name not in ANSWERING or find_unknown(name, printed) == [], each
         answers.setdefault(name, []).extend(printed)
         if each[0] in READING and "--query" not in each:
             with monkeypatch.context() as patch:
@@ -108,8 +108,7 @@ def test_every_answer_is_json(run, index, server, tmp_path, monkeypatch):
                 piped = run(*each)
             assert [found.keys() for found in _values(piped.stdout)] == [found.keys() for found in printed], each
             assert not piped.stderr.startswith("{")
-    named = {name: answers[name] for name in page.COMMANDS.keys() & answers}
-    assert page.find_unprinted(named) == UNUSUAL
+    assert find_unprinted({name: answers[name] for name in {*ANSWERING} & answers.keys()}) == UNUSUAL
 
 
 def test_every_failure_is_json(run, news, index, server, tmp_path):

@@ -8,11 +8,15 @@ import re
 import shlex
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 
 from es_simhash import SimHashClient
 from es_simhash.cli.app import COMMANDS as TABLE, each_command
+from es_simhash.ingest.written import RefusedKind
+from es_simhash.writes.operations import FailureKind
+from tests.docs import json_page
 from tests.docs.blocks import ROOT, load_tool
 
 COMMANDS = dict(each_command())
@@ -114,32 +118,20 @@ def test_help_of_a_command_loads_neither_numpy_nor_a_client():
     assert done.stderr.strip() == "[]"
 
 
-PAGE = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+def test_the_page_says_what_the_docstrings_say():
+    """docs/json.md is what `make docs` writes now, and names every kind of failure."""
+    assert load_tool("generate_json_docs").build_text() == json_page.PAGE
+    kinds = {kind for part in (FailureKind, *get_args(RefusedKind)) for kind in get_args(part)}
+    assert {*re.findall(r"`(\w+)`", json_page.FIELDS["failure"]["kind"])} == kinds
 
 
-@pytest.fixture(scope="module")
-def tool():
-    return load_tool("generate_json_docs")
-
-
-def test_the_page_is_what_the_classes_say(tool):
-    """docs/json.md is what `make docs` writes now."""
-    assert tool.build_text() == PAGE
-
-
-def test_a_field_that_the_page_lacks_is_found(tool):
+def test_a_field_that_the_page_lacks_is_found():
     """Also in an object of an object; what has no fields of its own may hold anything."""
     answer = {"near_dups": [{"id": "1", "new": 1}], "rule": {"words": "x", "other": 1}, "strange": 2, "plan": {"a": 1}}
-    assert tool.find_unknown("find", [answer]) == ["near_dups.new", "rule.other", "strange"]
-    assert tool.find_unknown("plan", [{"path": "x"}, {"action": "would delete"}]) == []
+    assert json_page.find_unknown("find", [answer]) == ["near_dups.new", "rule.other", "strange"]
+    assert json_page.find_unknown("plan", [{"path": "x"}, {"action": "would delete"}]) == []
 
 
-def test_every_command_that_answers_is_there(tool):
+def test_every_command_that_answers_is_there():
     """But those that answer agents."""
-    names = {name.split()[0] for name, _ in each_command()} - {"mcp"}
-    assert names == {name.split()[0] for name in tool.COMMANDS}
-
-
-def test_every_object_is_linked():
-    links, anchors = re.findall(r"\(#([\w-]+)\)", PAGE), re.findall(r"^### (.+)$", PAGE, re.MULTILINE)
-    assert {name.lower() for name in anchors} == set(links)
+    assert {name.split()[0] for name, _ in each_command()} - {"mcp"} == {name.split()[0] for name in json_page.COMMANDS}
