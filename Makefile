@@ -86,8 +86,7 @@ integrations: .integrations/.made ## Test the filters in LangChain, LlamaIndex a
 	.integrations/bin/python -m pytest -W ignore::pytest.PytestUnraisableExceptionWarning \
 	  tests/integrations tests/docs/test_integrations_docs.py
 
-real: dist ## Check what only real containers show, and write COMPATIBILITY.md; needs a container engine
-	$(PIP) --group real
+real: dist ## Check what only real containers show, and write COMPATIBILITY.md; needs Docker with Compose
 	$(BIN)/python tools/real.py
 
 check: lint types ## Everything except the tests

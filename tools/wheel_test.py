@@ -75,16 +75,8 @@ def main() -> int:
                 python = place / "venv" / "bin" / "python"
                 subprocess.run([interpreter, "-m", "venv", "--clear", place / "venv"], check=True)
                 wanted = f"{wheel}[{extra}]" if extra else str(wheel)
-                pip = [
-                    python,
-                    "-m",
-                    "pip",
-                    "install",
-                    "--quiet",
-                    "--disable-pip-version-check",
-                    "-c",
-                    place / dependencies,
-                ]
+                quietly = ["--quiet", "--disable-pip-version-check"]
+                pip = [python, "-m", "pip", "install", *quietly, "-c", place / dependencies]
                 server = one.url if extra == "opensearch" else two.url
                 proved = all(
                     subprocess.run(command, cwd=place, env=_bare(), check=False).returncode == 0
