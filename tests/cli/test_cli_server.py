@@ -64,13 +64,13 @@ def test_create_check_and_remove(run, index, server, tmp_path):
     """An index made by the command works, and after remove nothing of ours is in it."""
     (tmp_path / "own.json").write_text(json.dumps({"mappings": {"properties": {"title": {"type": "keyword"}}}}))
     made = run("create", index, "-t", "body", "-d", 8, "--mappings", tmp_path / "own.json",
-               "--settings", '{"number_of_shards": 1}', "--scheme", "keywords", "--json")  # fmt: skip
-    assert json.loads(made.stdout)["scheme"]["name"] == "keywords"
+               "--settings", '{"number_of_shards": 1}', "--set", "size=5", "--json")  # fmt: skip
+    assert json.loads(made.stdout)["scheme"]["parameters"]["size"] == 5
     failed(run("create", index, "-t", "body"), index, "choose another name")
     (tmp_path / "x.jsonl").write_text(json.dumps({"_id": "1", "title": "t", "body": TEXT}))
     assert run("ingest", index, tmp_path / "x.jsonl").exit_code == 0
     table = run("check", index).stdout
-    assert "keywords-1" in table
+    assert "shingles-3(" in table
     shown = run("remove-fields", index)
     assert f"would remove 'simhash' from 1 document, and from _meta in the mapping of {index}; " in shown.stdout
     assert "nothing changed, pass --yes to do it" in shown.stdout

@@ -1,16 +1,13 @@
 """How the commands reach a server: URL, login and product; a login is never shown."""
 
-import asyncio
-import base64
 import json
 import socket
 import traceback
 
 import pytest
-from opensearchpy import AsyncOpenSearch
 
-from es_simhash import AsyncSimHashClient, SimHashClient, SimHashError
-from tests.servers.canned import answering, canned_server
+from es_simhash import SimHashClient
+from tests.servers.canned import answering
 from tests.servers.command_line import TEXT, failed
 from tests.servers.fixtures import make_client
 
@@ -68,25 +65,6 @@ def test_another_kind_of_server(run, index, server, monkeypatch):
         assert "certificate" not in line
 
 
-def test_an_answer_that_is_nested_too_deeply(run, index, monkeypatch):
-    """Neither client calls that an answer that is no JSON."""
-    body = b'{"a":' + b"[" * 100_000
-    head = "HTTP/1.1 200 OK\r\nX-Elastic-Product: Elasticsearch\r\nContent-Type: application/json"
-    said = "answers, but not as a search server does: to get_mapping of {index} came 'what is nested too deeply'"
-    said = said.format(index=index)
-    with answering(f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body) as url:
-        for product in PRODUCTS[1:]:
-            monkeypatch.setenv("ES_SIMHASH_PRODUCT", product)
-            assert said in failed(run("find", index, TEXT, "--url", url))
-
-        async def look():
-            async with AsyncOpenSearch(url) as client:
-                await AsyncSimHashClient(client).find_near_dups(index, TEXT)
-
-        with pytest.raises(SimHashError, match=said):
-            asyncio.run(look())
-
-
 def test_an_index_that_is_not_there(run, news):
     """Those with nearly the name are offered before a new one."""
     for command in (["find", f"{news[:-1]}", TEXT], ["check", f"{news}s"], ["setup", f"{news}s", "-t", "body"]):
@@ -135,21 +113,6 @@ def test_a_parameter_in_a_url_is_refused(run, index, server):
     """No request would carry it; and it may be a key, so it is not shown."""
     for end in ("?apikey=s3cr3t", "/?apikey=s3cr3t", "#s3cr3t"):
         assert "s3cr3t" not in failed(run("check", index, "--url", server.url + end), "has a parameter")
-
-
-def test_a_login_that_a_proxy_repeats_is_not_shown(run, index, monkeypatch):
-    """Not with --json either, nor where the product is still asked for."""
-    monkeypatch.setenv("ES_SIMHASH_USER", "me")
-    monkeypatch.setenv("ES_SIMHASH_PASSWORD", "hunter#2")
-    with canned_server() as canned:
-        canned.give(b"", status=403)
-        canned.echoes = lambda _, headers: json.dumps({"error": {"type": "x", "reason": str(headers)}}).encode()
-        for product in PRODUCTS:
-            monkeypatch.setenv("ES_SIMHASH_PRODUCT", product)
-            for as_json in ([], ["--json"]):
-                result = run("find", index, TEXT, "--url", canned.url, *as_json)
-                assert "***" in result.output
-                assert base64.b64encode(b"me:hunter#2").decode() not in result.output
 
 
 def test_logins_that_cannot_be(run, index, monkeypatch):

@@ -61,15 +61,6 @@ def test_reconcile_and_groups(run, grouped, server):
     assert (group["id"], [each["id"] for each in group["members"]]) == ("b", ["b", "c"])
 
 
-@pytest.mark.parametrize("more", [["--yes", "--json"], ["--json"]])
-def test_only_a_summary(run, grouped, tmp_path, more):
-    """For cron: no line for each document, and as JSON one object."""
-    path = tmp_path / "removal.db"
-    assert run("plan", grouped, "--out", path, "--max-share", 1, "--verify", 0.5).exit_code == 0
-    done, *_ = lines(run("apply", path, "--quiet", *more))
-    assert (done["deleted" if "--yes" in more else "would_delete"], done["kept"]) == (2, {})
-
-
 def test_fields_that_no_index_has(run, grouped):
     """A wrong name is no error: a field may come later."""
     made = run("plan", grouped, "--show", "body,nosuch")
@@ -80,43 +71,16 @@ def test_fields_that_no_index_has(run, grouped):
     assert (told.exit_code, "has nothing below 'nosuch'" in told.stderr) == (0, True), told.output
 
 
-def test_pairs(run, grouped, server):
-    expected = {("a", "b", 0), ("a", "c", DISTANCE), ("b", "c", DISTANCE)}
-    result = run("groups", grouped, "--pairs", "-d", DISTANCE)
-    found, rule = lines(result), f"within {DISTANCE} bits, texts not compared"
-    assert ({each["rule"] for each in found}, f"rule: {rule}" in result.stderr) == ({rule}, True), result.stderr
-    assert {(*sorted((each["id"], each["other_id"])), each["distance"]) for each in found} == expected
-    other = f"{grouped}-archive"
-    put(server, other, [{"_id": "=1+1", "body": NEAR}])
-    assert run("setup", other, "-t", "body", "--yes").exit_code == 0
-    server.request("POST", f"/{other}/_refresh")
-    arguments = ("groups", grouped, "--pairs", "--against", other, "-d", 0)
-    found = lines(run(*arguments))
-    assert {(each["id"], each["other_id"], each["other_index"]) for each in found} == {
-        ("a", "=1+1", other),
-        ("b", "=1+1", other),
-    }
-
-
 def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
     """Lines that no longer fit are kept, counted by kind, and the command exits 1."""
     plan, other = tmp_path / "removal.db", tmp_path / "other.db"
-    options = ("--verify", 0.5, "--max-share", 1, "--show", "body")
-    result = run("plan", grouped, "--out", other, "--verify", 0.5)
     said = "will be refused: 2 of 4 documents would be removed, more than the share of 0.2: "
-    for shown in (result, run("review", other)):
+    for shown in (run("plan", grouped, "--out", other, "--verify", 0.5), run("review", other)):
         assert shown.exit_code == 0
         assert said in " ".join(shown.stdout.split())
         assert f"then: es-simhash apply {other} --yes\n" in shown.stdout
-    assert run("review", other, "--html", tmp_path / "page.html").exit_code == 0
-    assert "--max-share" not in (tmp_path / "page.html").read_text("utf-8")
     failed(run("plan", grouped, "--out", other), f"{other} exists already: give another name")
-    excess = {"removals": 2, "documents": 4, "max_share": 0.2}
-    assert json.loads(run("review", other, "--json").stdout)["excess"] == excess
-    [made] = lines(run("plan", grouped, "--out", tmp_path / "third", *options, "--limit", 1, "--json"))
-    assert (made["count"], made["left_out"]) == (1, {"limit": 1})
-    result = run("plan", grouped, "--out", plan, *options)
-    assert result.exit_code == 0, result.output
+    result = run("plan", grouped, "--out", plan, "--verify", 0.5, "--max-share", 1, "--show", "body")
     assert f"{plan}: 2 documents of 4 would be removed, nothing changed" in result.stdout
     assert "refuse" not in result.stdout + run("review", plan).stdout
     server.request("POST", f"/{grouped}/_update/c?refresh=true", {"doc": {"body": "something else"}})
@@ -129,12 +93,10 @@ def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
     assert "1 line would not be carried out (changed 1): plan again for what was changed" in shown.stderr
     plain = run("apply", plan, "--json")
     assert (shown.exit_code, plain.exit_code) == (3, 3)
-    names = {"plan": str(plan), "indices": [grouped]}
-    assert json.loads(plain.stdout) == {**names, "count": 2, "would_delete": 1, "kept": {"changed": 1}}
+    assert json.loads(plain.stdout)["would_delete"] == 1
     assert sorted(read_all(server, grouped)) == ["a", "b", "c", "d"]
     result = run("apply", plan, "--yes")
-    assert result.exit_code == 3
-    assert "changed 1" in result.stderr
+    assert (result.exit_code, "changed 1" in result.stderr) == (3, True)
     assert f"1 document deleted, kept in {plan}" in result.stdout
     assert sorted(read_all(server, grouped)) == ["a", "c", "d"]
     records = [json.loads(line) for line in run("apply", plan, "--yes", "--json").stdout.splitlines()]
@@ -165,6 +127,7 @@ def test_a_removal_is_never_written_over(run, grouped, tmp_path):
         ("plan", grouped, "--out", documents),
         ("restore", plan, "--dry-run", "--report", plan),
         ("review", plan, "--html", plan),
+        ("report", grouped, "--out", plan),
         ("ingest", grouped, documents, "--report", plan),
         ("ingest", grouped, documents, "--report", documents),
     ):

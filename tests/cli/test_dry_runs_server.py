@@ -23,18 +23,6 @@ def mapping_of(server, index):
     return server.request("GET", f"/{index}/_mapping")[index]["mappings"]
 
 
-def test_create(run, index, server):
-    command = ("create", index, "-t", "body", "-d", 8)
-    shown = run(*command, "--dry-run")
-    assert (shown.exit_code, f"would create {index}, scheme shingles-3" in shown.stdout) == (0, True), shown.output
-    failed(run("check", index), index)
-    [plain, made] = [json.loads(run(*command, *more, "--json").stdout) for more in (["--dry-run"], [])]
-    assert (plain.pop("created"), made.pop("created")) == (index, index)
-    assert (plain.pop("dry_run"), made.pop("dry_run")) == (True, False)
-    assert plain == made
-    failed(run(*command, "--dry-run"), index, "--existing")
-
-
 @pytest.mark.parametrize(
     "command",
     [

@@ -14,16 +14,6 @@ def test_another_scheme_is_refused(run, news):
     failed(run("setup", news, "--scheme", "keywords"), get_scheme("shingles").id, "keywords")
 
 
-def test_missing_index(run, index):
-    failed(run("find", index, TEXT), index, "create the index")
-    failed(run("check", index), index)
-    failed(run("explain", index, "a", "b"))
-    failed(run("find", index, TEXT, "--query", "kql"), index)
-    failed(run("remove-fields", index, "--yes"), index)
-    failed(run("ingest", index, "-", stdin="{}"), index)
-    failed(run("find", f"{index}-*", TEXT), "check the name")
-
-
 def test_closed_index(run, news, server, index):
     """It is named, whatever its mapping says: that it has another scheme, or none, or no passages."""
     other, plain = f"{index}-other", f"{index}-plain"

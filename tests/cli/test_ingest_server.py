@@ -132,6 +132,7 @@ def test_a_misspelt_text_field_is_told(run, index, server, tmp_path):
     assert len(read_all(server, index)) == 10
 
 
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
 def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, tmp_path, monkeypatch):
     """The index records the digest; with the file lookups work, without it or with another they are refused."""
     (tmp_path / "words.txt").write_text("临江地铁 1000 n\n", encoding="utf-8")
@@ -153,7 +154,6 @@ def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, t
         ("", ["find", index, text], 1, "give ES_SIMHASH_FILES=dictionary=PATH"),
         ("dictionary=other.txt", ["find", index, text], 1, "needs the dictionary"),
         ("dictionary=words.txt", ["follow", index, "--once"], 0, ""),
-        ("dictionary=words.txt", ["check", index, "--sample", "9"], 0, ""),
     ):
         monkeypatch.setenv("ES_SIMHASH_FILES", files)
         command = [*PROGRAM, *given, "--url", server.url]

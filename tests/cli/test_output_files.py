@@ -51,7 +51,7 @@ def test_a_report_is_kept_until_there_is_another(local, tmp_path):
 
 
 def test_only_its_owner_reads_a_page(tmp_path):
-    """It has texts, as a removal has; also if others could read the file that it replaces, or prepared a link."""
+    """Also if others could read the file that it replaces, or prepared a link; what is no file is written to."""
     path, other = tmp_path / "page.html", tmp_path / "other"
     (tmp_path / ".page.html.part").symlink_to(other)
     path.write_text("old")
@@ -59,6 +59,12 @@ def test_only_its_owner_reads_a_page(tmp_path):
     write_whole(path, ["x"])
     assert (path.stat().st_mode & 0o777, path.read_text()) == (0o600, "x")
     assert not other.exists()
+    (tmp_path / "link").symlink_to(path)
+    write_whole(tmp_path / "link", ["y"])
+    assert ((tmp_path / "link").is_symlink(), path.read_text()) == (False, "x")
+    with pytest.raises(OSError, match="No space left") as failure:
+        write_whole(Path("/dev/full"), ["x"])
+    assert failure.value.filename == "/dev/full"
 
 
 @pytest.mark.parametrize("characters", [10, 100_000])
@@ -79,20 +85,3 @@ def test_a_page_leaves_nothing_beside_it(small_disk):
     with pytest.raises(OSError, match="No space left") as failure:
         write_whole(folder / "page.html", ["x" * 10_000])
     assert (failure.value.filename, sorted(folder.iterdir())) == (str(folder / "page.html"), before)
-
-
-def test_what_is_no_file_is_named_by_its_error():
-    """Not the output of the command."""
-    with pytest.raises(OSError, match="No space left") as failure:
-        write_whole(Path("/dev/full"), ["x"])
-    assert failure.value.filename == "/dev/full"
-
-
-def test_a_page_replaces_a_link_and_does_not_follow_it(small_disk):
-    """One that others prepared."""
-    folder, _ = small_disk
-    other, link = folder / "other", folder / "page.html"
-    other.write_text("kept")
-    link.symlink_to(other)
-    write_whole(link, ["x"])
-    assert (other.read_text(), link.is_symlink(), link.stat().st_mode & 0o777) == ("kept", False, 0o600)

@@ -21,6 +21,12 @@ def test_steps_before_features_are_options(local):
     assert local("fingerprint", "--preprocess", "numbers", line).stdout == to_hex(fingerprint("job ended at")) + "\n"
 
 
+def test_mapping_is_the_librarys(local):
+    result = local("export", "mapping", "-t", "title", "-t", "body", "-d", "8", "--prefix", "near", "--json")
+    wanted = build_mapping(prefix="near", text_field=["title", "body"], max_distance=8)
+    assert json.loads(result.stdout) == wanted
+
+
 def test_each_line_of_stdin_is_a_text(local):
     """Lines and fingerprints correspond, whatever the line break, and a line without features has a dash."""
     result = local("fingerprint", stdin="a line\r\n\n...\n你好，世界\n")
@@ -43,12 +49,6 @@ def test_scheme_and_parameters_reach_the_library(local):
     assert result == {"fingerprint": to_hex(fingerprint(FOX, scheme=wanted)), "scheme": "keywords-1(top=auto)"}
 
 
-@pytest.mark.parametrize("text", ["", " \t\n", "…!?", "\N{PILE OF POO}", "\x00", "\udcff"])
-def test_texts_without_features_have_no_fingerprint(local, text):
-    result = local("fingerprint", "--json", text)
-    assert (result.exit_code, json.loads(result.stdout)["fingerprint"]) == (0, None)
-
-
 def test_bytes_that_are_not_utf8_are_told_with_their_place(local):
     """The line is named, and no traceback is shown."""
     failed(local("fingerprint", stdin=b"ok\nab\xff\n"), "line 2 is not UTF-8 text (byte 3)")
@@ -56,31 +56,11 @@ def test_bytes_that_are_not_utf8_are_told_with_their_place(local):
     failed(local("fingerprint", "-", stdin="text".encode("utf-16")), "stdin is UTF-16 text, not UTF-8")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--scheme", "shingels"], "unknown scheme 'shingels'"),
-        (["--scheme", "shingles-99"], "unknown scheme 'shingles-99'"),
-        (["--scheme", "shingles", "--set", "sise=3"], "sise"),
-        (["--scheme", "shingles", "--set", "size=many"], "size"),
-        (["--scheme", "shingles", "--set", "size=0"], "size"),
-    ],
-)
-def test_a_scheme_that_cannot_be_is_one_line(local, arguments, message):
-    failed(local("fingerprint", FOX, *arguments), message)
-
-
 @pytest.mark.parametrize("given", ["0", "00000000000000FF"])
 def test_what_is_no_fingerprint_is_named(local, given):
     result = local("find", "news", "--fingerprint", given)
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"{given!r} is not a fingerprint" in result.stderr
-
-
-def test_mapping_is_the_librarys(local):
-    result = local("export", "mapping", "-t", "title", "-t", "body", "-d", "8", "--prefix", "near", "--json")
-    wanted = build_mapping(prefix="near", text_field=["title", "body"], max_distance=8)
-    assert json.loads(result.stdout) == wanted
 
 
 @pytest.mark.parametrize(
@@ -138,12 +118,6 @@ def test_each_line_is_answered_at_once():
         process.stdin.close()
         assert process.stdout.read().split() == expected[:3]
     assert process.returncode == 0
-
-
-def test_version(local):
-    import es_simhash
-
-    assert local("--version").stdout == f"es-simhash {es_simhash.__version__}\n"
 
 
 BASE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."

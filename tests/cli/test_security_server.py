@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.servers.command_line import TEXT, failed
-from tests.servers.security import let, program
+from tests.servers.security import program
 
 
 @pytest.fixture
@@ -38,20 +38,3 @@ def test_a_certificate_that_nobody_vouches_for_is_one_line(run, monkeypatch):
     assert result.exit_code == 0
     [line] = result.stderr.splitlines()
     assert line.startswith("warning: the certificate of https://")
-
-
-def test_a_login_without_rights_is_one_line(run, secured):
-    """What the server says is passed on, with what to do."""
-
-    def login(name, cluster, *actions):
-        return let(secured, name, cluster, {"index_patterns": ["read*"], "allowed_actions": actions})
-
-    reader = login("cli-reader", [], "read")
-    assert run("ingest", "read", "-", "--create", "-t", "body", stdin=json.dumps({"body": TEXT})).exit_code == 0
-    failed(run("find", "read", TEXT, login=reader), "(403)", "login")
-    failed(run("create", "other", "-t", "body", login=reader), "(403)")
-    # A writer who may not refresh hears nothing of that: others see the document after a refresh of the server's own.
-    writer = login("cli-writer", ["cluster_composite_ops"], "read", "write", "indices:admin/mappings/get")
-    line = json.dumps({"_id": "2", "body": TEXT})
-    written = run("ingest", "read", "-", "--on-duplicate", "none", login=writer, stdin=line)
-    assert (written.exit_code, written.stderr) == (0, ""), written.output

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from es_simhash import fingerprint, fingerprint_fields
-from tests.servers.archives import delete, write_archive
 from tests.servers.command_line import PROGRAM, TEXT, stop
 from tests.servers.fixtures import get_server
 from tests.servers.servers import PRODUCTS, Server
@@ -30,21 +29,26 @@ def filled(server, index, run):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sent", "said"),
+    ("server", "arguments", "sent", "said"),
     [
-        (["reconcile", "-d", "3"], signal.SIGINT, "1,000 documents were rewritten"),
-        (["reconcile", "-d", "3"], signal.SIGTERM, "1,000 documents were rewritten"),
-        (["remove-fields", "--yes"], signal.SIGINT, "our fields were removed from 1,100 documents"),
+        ("opensearch", ["reconcile", "-d", "3"], signal.SIGINT, "1,000 documents were rewritten"),
+        ("elasticsearch", ["reconcile", "-d", "3"], signal.SIGTERM, "1,000 documents were rewritten"),
+        ("opensearch", ["remove-fields", "--yes"], signal.SIGINT, "our fields were removed from 1,100 documents"),
+        # It has no scripts: its second bulk does the first 500 again.
+        (
+            "elasticsearch",
+            ["remove-fields", "--yes"],
+            signal.SIGINT,
+            "our fields were removed from 0 documents; up to 500 more operations were sent",
+        ),
     ],
+    indirect=["server"],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
 def test_a_command_that_is_stopped_says_how_to_go_on(server, filled, run, arguments, sent, said):
     """At its second bulk request; run again, it completes the work."""
     name, *options = arguments
     message = stop(server, "_bulk", 2, sent, name, filled, *options)
-    if name == "remove-fields" and server.product == "elasticsearch":
-        # It has no scripts: its second bulk does the first 500 again.
-        said = "our fields were removed from 0 documents; up to 500 more operations were sent"
     assert said in message
     result = run(name, filled, *options)
     assert result.exit_code == 0, result.output
@@ -57,20 +61,7 @@ def test_a_command_that_is_stopped_says_how_to_go_on(server, filled, run, argume
         assert {own["group"] for own in owns} == {"0000"}
 
 
-def test_a_restore_that_is_stopped(server, filled, run, tmp_path):
-    """After its first batch; the same command then brings the rest back."""
-    source = json.dumps({"body": TEXT, **fingerprint_fields(fingerprint(TEXT))})
-    names = [f"{number:04}" for number in range(1100) if number != 700]
-    path = write_archive(tmp_path / "removed.db", [(filled, name, None, source, "0700") for name in names])
-    delete(server, filled, names)
-    said = stop(server, "_bulk", 2, signal.SIGINT, "restore", str(path))
-    assert said == "stopped: 1,000 of 1,099 documents are back: run it again"
-    result = run("restore", path)
-    assert result.exit_code == 0, result.output
-    assert len(read_all(server, filled)) == 1100
-
-
-@pytest.mark.parametrize("word", ["_bulk", "_mget"])
+@pytest.mark.parametrize(("server", "word"), [("opensearch", "_bulk"), ("elasticsearch", "_mget")], indirect=["server"])
 def test_a_removal_that_is_stopped(server, filled, run, tmp_path, word):
     """It says how many documents are gone, also of the batch under way; the same command removes the others."""
     plan = tmp_path / "removal.db"
