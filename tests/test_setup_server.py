@@ -11,6 +11,7 @@ from es_simhash.cli import look
 from es_simhash.cli.show import print_line
 from es_simhash.hashing.preprocess import html_to_text
 from es_simhash.mapping.mapping import NEEDED_FIELDS
+from es_simhash.removal import guard_rails
 from tests.estates.wire import Wire
 from tests.servers.command_line import failed, parse
 from tests.servers.fixtures import client_through
@@ -79,16 +80,6 @@ def test_a_dry_run_foresees_what_is_written(server, plain, simhash):
     assert (done.filled.changed, done.filled.stale) == (2, 1)
 
 
-def test_a_preset_that_is_asked_for(server, plain, simhash):
-    """It is recorded, and later another one is refused."""
-    found = simhash.setup(plain, text_field="body", preset="identical")
-    assert (found.preset, found.max_distance, found.grouping["similarity"]) == ("identical", 3, 1.0)
-    assert simhash.setup(plain, preset="identical").is_already
-    with pytest.raises(InvalidInputError, match="grouped by"):
-        simhash.setup(plain, preset="near")
-    assert meta_of(server, plain)["max_distance"] == 3
-
-
 @pytest.mark.parametrize("left", range(8, 56, 12))
 def test_a_run_that_ended_early(server, plain, left, impatient):
     """The next one goes on, with the rule that the first one recorded, and ends as if there had been one run."""
@@ -140,13 +131,6 @@ def test_a_wrong_field_leaves_the_index_as_it_was(server, plain, simhash, argume
     assert meta_of(server, plain) is None
 
 
-def test_an_index_without_a_date_says_so(server, index, simhash):
-    """Else the reader looks for another name."""
-    put(server, index, [{"_id": "1", "body": "The boat leaves at nine.", "date": "26-FEB-1987"}])
-    with pytest.raises(MappingError, match="canonical, and the index has no date field"):
-        simhash.setup(index, text_field="body", time_field="date")
-
-
 def test_another_scheme_has_no_preset(plain, sync_client):
     """Its texts are compared as those that were edited; with too few texts to measure, the usual distance counts."""
     found = SimHashClient(sync_client, scheme="keywords").setup(plain, text_field="body")
@@ -177,6 +161,9 @@ def test_the_rule_is_an_option(plain, simhash):
     """Whatever ingest takes; it is recorded, and a time field is an order like any other."""
     found = simhash.setup(plain, text_field="body", preset="near", canonical="-published")
     assert (found.preset, found.grouping["canonical"], found.grouping["max_distance"]) == ("near", ["-published"], 8)
+    assert simhash.setup(plain, preset="near").is_already
+    with pytest.raises(InvalidInputError, match="grouped by"):
+        simhash.setup(plain, preset="identical")
     with pytest.raises(InvalidInputError, match="not both"):
         simhash.setup(plain, time_field="published", canonical="id")
 
@@ -221,13 +208,14 @@ def test_a_step_that_the_texts_ask_for(run, server, index, simhash, step):
     assert simhash.setup(index).is_already
 
 
-def test_a_large_group_comes_before_a_plan(run, server, index):
+def test_a_large_group_comes_before_a_plan(run, server, index, monkeypatch):
     """Where very many documents repeat one, no removal is advised before that is said."""
-    put(server, index, [{"_id": f"{n:04d}", "body": documents()[0]["body"]} for n in range(1_002)])
+    monkeypatch.setattr(guard_rails, "FEWEST_LARGE", 50)
+    put(server, index, [{"_id": f"{n:04d}", "body": documents()[0]["body"]} for n in range(52)])
     server.request("POST", f"/{index}/_refresh")
     shown = run("setup", index, "--text-field", "body", "--yes").stdout
     names = [line.split()[1] for line in shown.splitlines() if line.startswith("es-simhash ")]
-    assert "1,001 documents repeat document" in shown, shown
+    assert "51 documents repeat document" in shown, shown
     assert names[0] == "groups"
     assert "plan" not in names
 

@@ -73,9 +73,9 @@ HOSTILE = {
     "prefix": (*NAMES, "a.b", "_a", "-a", "a'", "新", "a\n", "a b", LONG + " ", None),
     "patterns": (*LISTS, [], [""], [5], [HALF], None),
     "hits": (5, THING, "text", {"a": 1}, [5], ["a"], None),
-    "digits": (5, THING, "", "xyz", "F" * 16, LONG, None),
+    "digits": (5, THING, "", "xyz", "F" * 16, "0x23456789abcdef", "0123_456789abcdef", "\uff10" + "1" * 15, LONG, None),
     "whole": ("5", THING, 1.5, -1, True, None),
-    "hashes": (5, THING, "text", ["a"], [1.5], None),
+    "hashes": (5, THING, "text", ["a"], [1.5], [True], [-1], [1 << 64], None),
     "paths": (5, THING, "text", "/", [5], [HALF], ["/no such file"]),
     "removals": (5, THING, None, "", "/", HALF, [], [5], ["/no such file"]),
 }

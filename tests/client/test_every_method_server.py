@@ -17,7 +17,7 @@ from es_simhash.transport.protocol import Call
 from tests.servers.support import ONE_SHARD, put, texts
 
 TEXTS = texts(30, seed=3)
-MOST = 5  # requests of one method at which something happens: each, or every n-th
+MOST = 7  # requests of one method at which something happens: each, or every n-th
 
 
 class Watch:
@@ -254,17 +254,17 @@ def test_whatever_happens_at_a_request(server, simhash, methods, watching, mode,
     assert (whole.requests > 0, whole.open) == (True, 0)
     ended = KeyboardInterrupt if mode == "sync" else asyncio.CancelledError
     step = -(-whole.requests // MOST)
-    for number in range(0, whole.requests, step):
-        for failure in (ConnectionError("the wire was cut"), ended()):
-            made = prepare()
-            watch = watching(Watch(number, failure))
-            try:
-                call(simhash, made)
-                outcome = None
-            except (ConnectionError, SimHashError, ended) as error:
-                outcome = error
-            finally:
-                watching(None)
-            is_ended = isinstance(outcome, ended)
-            assert is_ended == (isinstance(failure, ended) and watch.requests > number), (number, failure, outcome)
-            assert watch.open <= 0, (number, failure)  # what is interrupted while it is closed may be closed again
+    failures = itertools.cycle((ConnectionError("the wire was cut"), ended()))
+    for number, failure in zip(range(0, whole.requests, step), failures, strict=False):
+        made = prepare()
+        watch = watching(Watch(number, failure))
+        try:
+            call(simhash, made)
+            outcome = None
+        except (ConnectionError, SimHashError, ended) as error:
+            outcome = error
+        finally:
+            watching(None)
+        is_ended = isinstance(outcome, ended)
+        assert is_ended == (isinstance(failure, ended) and watch.requests > number), (number, failure, outcome)
+        assert watch.open <= 0, (number, failure)  # what is interrupted while it is closed may be closed again

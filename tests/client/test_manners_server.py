@@ -9,26 +9,9 @@ from itertools import groupby
 
 import pytest
 
-from es_simhash.cli.lines import Line, to_action
 from tests.servers.support import ONE_SHARD, numbered, texts
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
-
-
-@pytest.mark.parametrize(
-    ("value", "id_field", "said"),
-    [
-        (None, None, "null is not a document"),
-        (True, None, "true is not a document"),
-        ("a", None, '"a" is not a document'),
-        ({"id": None}, "id", "missing or null"),
-        ({"body": TEXT}, "id", "missing or null"),
-    ],
-)
-def test_lines_that_are_no_documents(value, id_field, said):
-    """In the words of the file, not of Python."""
-    line, action = to_action(Line("f", 1, value), id_field)
-    assert (action, said in line.reason) == (None, True)
 
 
 # A process that uses a client, or does not, and then forks one that uses it: it exits with what became of that.

@@ -312,7 +312,7 @@ GIVEN = {
 
 @pytest.mark.parametrize(
     ("product", "given"),
-    [("elasticsearch", "password"), ("opensearch", "key"), ("elasticsearch", "url"), ("opensearch", "url")],
+    [("auto", "password"), ("elasticsearch", "password"), ("opensearch", "key"), ("opensearch", "url")],
 )
 @pytest.mark.parametrize("status", [200, 400])
 def test_no_command_says_the_login(canned, monkeypatch, caplog, given, product, status):

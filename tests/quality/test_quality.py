@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import itertools
 import random
-import re
 
 import pytest
 
-from es_simhash import PRESETS, IncompleteSearchError, InvalidInputError, get_preset, get_scheme
+from es_simhash import PRESETS, InvalidInputError, get_preset, get_scheme
 from es_simhash.hashing import fingerprint, hamming_distance
 from es_simhash.lookup.lookup_options import Verification, asked_rule
-from es_simhash.lookup.plan import explain_plan
-from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.rule import PairRule
 from es_simhash.quality import edits, explain
-from es_simhash.quality.read_stats import _interval, count_groups, count_over_time
+from es_simhash.quality.read_stats import _interval, count_over_time
 from es_simhash.quality.stats import Count
 from es_simhash.quality.steps import measure_steps
 from es_simhash.quality.tune import DISTANCES, measure, recommend
 from es_simhash.texts.measures import TextMeasure
-from tests.docs.blocks import ROOT
-from tests.transport.by_hand import ServerError, drive, scripted
+from tests.transport.by_hand import drive, scripted
 
 SENTENCES = [
     "The council approved the new bridge over the river on Tuesday after a long debate about its cost.",
@@ -145,113 +141,7 @@ def test_what_verify_stands_for():
         Verification(numbers="some")
 
 
-PAGE = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
-NAMES = ("always", "term", "posting", "check", "hit")
-
-
-def _rows(head):
-    table = PAGE.partition(f"| {head} |")[2].partition("\n\n")[0]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
-
-
-COSTS = {name: dict(zip(NAMES, map(float, cells), strict=True)) for name, *cells in _rows("product")}
-
-
-def _times_empty(product, documents, distance, *, segments=10, scripts=True, shards=1, at_once=1):
-    """Return what the formula of the page says."""
-    best = explain_plan(distance, stats=IndexStats(documents), scripts=scripts)[0]
-    costs = COSTS[product]
-    names = {**costs, "terms": best.plan.terms, "postings": best.postings, "segments": segments, "shards": shards}
-    names |= {"checked": best.passing if best.plan.script else 0, "n": at_once, "sent": best.hits}
-    [formula] = re.findall(r"^    (1 \+ .*)$", PAGE, re.MULTILINE)
-    return eval(formula, names)  # noqa: S307 -- our page
-
-
-@pytest.mark.parametrize(
-    ("product", "segments", "scripts", "distance", "times"),
-    [
-        ("OpenSearch", 8, True, 3, 1.8),
-        ("OpenSearch", 8, True, 12, 18.5),
-        ("OpenSearch", 8, False, 10, 17.8),
-        ("Elasticsearch", 12, False, 8, 4.1),
-    ],
-)
-def test_the_measured_lookups_are_met_within_a_third(product, segments, scripts, distance, times):
-    """Among 4 million documents, by the same page."""
-    found = _times_empty(product, 4_000_000, distance, segments=segments, scripts=scripts)
-    assert found == pytest.approx(times, rel=1 / 3)
-
-
-def test_the_table_of_the_page_is_what_the_formula_says():
-    for documents, *cells in _rows("documents"):
-        number = int(documents.replace(",", "").removesuffix(" million")) * 1_000_000
-        for distance, said in zip((3, 8, 12), cells, strict=True):
-            assert _times_empty("OpenSearch", number, distance) == pytest.approx(float(said.replace(",", "")), rel=0.04)
-    assert round(_times_empty("OpenSearch", 500_000_000, 8, shards=6, at_once=6)) > 0
-
-
 DAY = 86_400_000
-
-
-class Groups:
-    """A server with groups: for each name the number of its duplicates, and of its canonicals."""
-
-    def __init__(self, groups, *, silent=0):
-        self.groups = dict(sorted(groups.items()))
-        self.silent = silent
-
-    def __call__(self, call):
-        body = call.arguments["body"]
-        [(name, aggregation)] = body["aggs"].items()
-        found = self._page(aggregation["composite"]) if "composite" in aggregation else self._named(body)
-        shards = {"total": 2, "successful": 2 - self.silent, "failed": 0}
-        return {"_shards": shards, "aggregations": {name: found}}
-
-    def _page(self, composite):
-        after = composite.get("after", {"value": ""})["value"]
-        names = [name for name in self.groups if name > after][: composite["size"]]
-        buckets = [{"key": {"value": name}, "doc_count": self.groups[name][0]} for name in names]
-        return {"buckets": buckets, **({"after_key": {"value": names[-1]}} if names else {})}
-
-    def _named(self, body):
-        names = body["query"]["bool"]["filter"][-1]["terms"]["simhash.group"]
-        counts = {name: self.groups[name][1] for name in names}
-        return {"buckets": [{"key": name, "doc_count": number} for name, number in counts.items() if number]}
-
-
-def count(server):
-    """Return the counts and the number of searches."""
-    result, calls, _ = drive(count_groups(scripted(), "index"), server)
-    return result, len(calls)
-
-
-# Two documents or three; of every hundredth group only one is left, because its canonical is gone.
-GROUPS = {f"g{n:05}": (1 + n % 2, int(n % 100 > 0)) for n in range(2_500)}
-
-
-def test_every_group_is_counted():
-    """By its documents that are there; a group of one document is none."""
-    found, _ = count(Groups(GROUPS))
-    sizes = [sum(each) for each in GROUPS.values()]
-    assert found.sizes == {size: sizes.count(size) for size in sorted({*sizes}) if size > 1}
-    assert found.without_canonical == 25
-    assert found.number == 2_475
-    assert [each.id for each in found.largest] == [f"g{n:05}" for n in range(1, 20, 2)]
-
-
-def test_the_cost():
-    """One search for all these groups, and one for the canonicals of every 10,000."""
-    groups = {f"g{n:05}": (1, 1) for n in range(25_000)}
-    assert count(Groups(groups))[1] == 4
-
-
-def test_a_missing_shard_and_a_refusal_come_out():
-    """No part is taken for the whole, and what is refused for another reason is not asked again."""
-    with pytest.raises(IncompleteSearchError):
-        count(Groups(GROUPS, silent=1))
-    refused = ServerError(403, "too_many_buckets_exception")
-    with pytest.raises(ServerError):
-        drive(count_groups(scripted(), "index"), lambda _: refused)
 
 
 def test_a_few_wrong_dates_do_not_choose_the_interval():

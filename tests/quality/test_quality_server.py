@@ -33,21 +33,6 @@ def filled(server, index, simhash):
     return index
 
 
-def test_verification_orders_by_similarity_and_drops_below_the_bound(filled, simhash):
-    """True keeps 0.8 and more; a number is another bound; max_distance still says what is looked at."""
-    found = simhash.find_near_dups(filled, BASE, max_distance=40, verify=True)
-    assert [each.id for each in found] == ["same", "edited"]
-    assert found[0].similarity == 1.0
-    assert 0.8 <= found[1].similarity < 1
-    assert found.unverified == ()
-    found = simhash.find_near_dups(filled, BASE, max_distance=40, verify=0.5)
-    assert [each.id for each in found] == ["same", "edited", "longer"]
-    assert found[2].containment > 0.98
-    found = simhash.find_near_dups(filled, BASE, max_distance=64, verify=0, size=3)
-    assert [each.id for each in found] == ["same", "edited", "longer"]
-    assert simhash.find_near_dups(filled, BASE, max_distance=0, verify=True)[0].id == "same"
-
-
 def test_what_cannot_be_verified(server, filled, simhash):
     """A deleted text, a redacted one and a list of numbers do not drop a near-duplicate; a text is needed to ask."""
     redacted = fingerprinted(BASE) | {"body": "REDACTED"}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from functools import partial
 from string import Formatter
 
@@ -18,11 +16,7 @@ from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts
 from es_simhash.tables.words import LANGUAGES, Words
 from tests.pages import CONTROL, HOSTILE, Page
 
-IMAGE = "<img src='http://report.invalid/a.png'>"
-# What a fresh Chromium asks for, whatever page it shows.
-CHROMIUMS_OWN = (".google.com", ".googleapis.com", ".gvt1.com")
 Checked = partial(Page, links=True)
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 CATALOGUE = "quality/report/words"
 INTERVALS = {"minute", "hour", "day", "week", "month", "quarter", "year"}
 BY_LETTERS = {"at_least": 0.8, "measure": "edit", "unit": "characters"}
@@ -206,34 +200,3 @@ def test_the_advice_of_a_finding_can_be_pasted():
     finding = Finding("warning", "large_group", {"index": "news-*", "group": "a", "documents": 9})
     assert "es-simhash groups 'news-*' --min-size 9" in finding.advice
     assert "'news-*'" in Words("zh", CATALOGUE)(SENTENCES["large_group"].advice, **finding.advice_values)
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-def test_chromium_opens_the_page_without_an_error_or_a_request(tmp_path):
-    """The console stays empty, no text runs, and no address is asked for but those of Chromium itself."""
-    html = full([*HOSTILE, IMAGE]).html()
-    dom, console, hosts = open_page(tmp_path / "report", html)
-    assert "CONSOLE" not in console
-    assert "<title>Near-duplicates in &lt;/script" in dom
-    assert {each for each in hosts if not each.endswith(CHROMIUMS_OWN)} == set()
-    # What is looked for here would be seen: a page that has the image, and a script with an error.
-    dom, console, hosts = open_page(tmp_path / "other", f"<body>{IMAGE}<script>console.error(1)</script>")
-    assert "CONSOLE" in console
-    assert "report.invalid" in hosts
-
-
-def open_page(folder, html):
-    """Return the document of a page as Chromium has it, its log, and the hosts that it asked for."""
-    folder.mkdir()
-    page, log = folder / "page.html", folder / "net.json"
-    page.write_text(html, encoding="utf-8")
-    options = ("--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--no-first-run")
-    files = (f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}")
-    done = subprocess.run(
-        [CHROMIUM, *options, *files, "--dump-dom", page.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return done.stdout, done.stderr, set(re.findall(r'"url":\s*"https?://([^/:"]*)', log.read_text(encoding="utf-8")))

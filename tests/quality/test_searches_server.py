@@ -119,12 +119,3 @@ def test_a_line_that_cannot_be_searched(filled, simhash, queries, line, said):
         return
     with pytest.raises(InvalidInputError, match=said):
         simhash.report(filled, queries=queries("harbour", line))
-
-
-def test_the_command(filled, run, queries):
-    result = run("report", filled, "--queries", queries("harbour crane"))
-    assert result.exit_code == 0, result.output
-    assert "5 of the first 10 hits of 1 searches repeat an earlier hit" in result.stdout
-    shown = json.loads(run("report", filled, "--queries", queries("harbour crane"), "--json").stdout)
-    assert shown["searches"]["repeats"] == 5
-    assert run("report", filled, "--queries", queries("")).exit_code == 1

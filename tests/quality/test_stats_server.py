@@ -219,18 +219,6 @@ def test_what_cannot_be_counted(server, simhash, index, tmp_path):
         simhash.reconcile(index, per="body")
 
 
-def test_a_pattern_without_an_index(run, index, tmp_path):
-    """One sentence that is about the pattern, and the kind of error for programs."""
-    report = ["report", "--out", tmp_path / "r.html"]
-    for command in (["report"], report, ["groups", "--pairs"], ["check"], ["remove-fields", "--yes"]):
-        result = run(*command, f"{index}-none*", "--json")
-        assert result.exit_code == 1
-        assert json.loads(result.stderr)["error"] == {
-            "kind": "NoIndexError",
-            "message": f"no index matches '{index}-none*', or only closed ones: check the name",
-        }
-
-
 def test_a_report(filled, simhash):
     """The numbers of stats, and the largest groups."""
     alias, documents = filled
@@ -302,7 +290,7 @@ def test_fields_of_any_name(server, sync_client, run, index, tmp_path):
 
 
 def test_the_command_of_the_report(run, index, sync_client, tmp_path):
-    """An index without anything makes a page; a file that must stay is not replaced."""
+    """An index without anything makes a page."""
     SimHashClient(sync_client).create_index(index, text_field="body")
     assert run("report", index, "--text-field", "body").exit_code == 2
     page = tmp_path / "report.html"
@@ -310,7 +298,3 @@ def test_the_command_of_the_report(run, index, sync_client, tmp_path):
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["stats"]["documents"] == 0
     assert page.read_text(encoding="utf-8").startswith('<!DOCTYPE html>\n<html lang="zh">')
-    archive = tmp_path / "removal.db"
-    archive.write_bytes(b"SQLite format 3\0")
-    assert run("report", index, "--out", archive).exit_code == 1
-    assert archive.read_bytes() == b"SQLite format 3\0"

@@ -16,7 +16,6 @@ from tests.servers.removals import (
     Killed,
     change,
     copies,
-    decide_file,
     events_of,
     fill,
     lines_of,
@@ -222,19 +221,3 @@ def test_what_a_run_left_is_noted_as_kept(server, index, simhash, plan, monkeypa
     assert {id_: each["body"] for id_, each in sources(server, index).items()} == {
         id_: each["body"] for id_, each in before.items() if id_ != "r"
     }
-
-
-def test_who_approved_a_deletion(server, index, simhash, plan, monkeypatch):
-    """All who had decided by then; what a later run finds gone is not approved anew."""
-    fill(server, index, simhash, copies(1))
-    sha256 = simhash.plan_removal(index, plan, **ALL).sha256
-    files = {by: decide_file(plan.with_name(by), sha256, [], by=by) for by in ("Ann", "Bob", "Cid")}
-    with monkeypatch.context() as patch:
-        meddle(patch, lambda: (_ for _ in ()).throw(Killed))
-        with pytest.raises(Killed):
-            list(simhash.apply_removal(plan, decisions=[files["Ann"]]))
-    for by in ("Bob", "Cid"):
-        list(simhash.apply_removal(plan, decisions=[files[by]]))
-        for id_ in ("b0000", "s0000"):
-            [removed] = removal_history(id_, [plan]).removals
-            assert removed.approved == (("Ann", ""), ("Bob", ""))

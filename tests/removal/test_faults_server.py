@@ -74,7 +74,7 @@ def kill_at_random(process, chance):
     process.communicate()
 
 
-@pytest.mark.parametrize("seed", range(2 * ROUNDS))
+@pytest.mark.parametrize("seed", range(ROUNDS))
 def test_a_removal_that_is_killed_goes_on(server, index, plan, seed):
     """What is gone is whole in the archive after each kill; in the end all is done, and archived once."""
     chance = random.Random(f"removal {seed}")
@@ -191,25 +191,6 @@ def test_opposite_plans_at_once_lose_nothing(server, index, tmp_path, round_):
         gone = {id_ for id_, (action, _) in told.items() if action == "deleted"}
         assert gone <= before.keys() - now.keys()
         assert {id_: before[id_] for id_ in gone}.items() <= archived(path).items()
-
-
-@pytest.mark.parametrize("round_", range(ROUNDS))
-def test_one_plan_twice_at_once(server, index, plan, tmp_path, round_):
-    """Each has a file of its own; the canonicals stay, and the rest is in a file."""
-    with make_client(server) as client:
-        simhash = SimHashClient(client)
-        fill(server, index, simhash, copies(COPIES))
-        before = sources(server, index)
-        simhash.plan_removal(index, plan, **ALL)
-    files = [tmp_path / "one.db", tmp_path / "two.db"]
-    for each in files:
-        each.write_bytes(plan.read_bytes())
-    results = run_at_once(*(applying(server, path) for path in files))
-    assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
-    kept = archived(files[0]) | archived(files[1])
-    assert kept == {id_: source for id_, source in before.items() if id_ not in "ar"}
-    for records in results:
-        assert {each.kind for each in records} <= {None, "missing"}
 
 
 FAULTS = ["lost", "timeout", "503 after the work", "503 for items after the work", "429 for items", "repeated", "502"]

@@ -97,22 +97,16 @@ def test_the_command(archive, tmp_path):
         return invoke(["history", *map(str, arguments)])
 
     result = run("a\x1b", one, two)
-    assert result.exit_code == 0
-    assert "\x1b" not in result.stdout
-    assert result.stdout.count("2026-01-1") == 1
+    assert (result.exit_code, "\x1b" in result.stdout, result.stdout.count("2026-01-1")) == (0, False, 1)
     found = json.loads(run("b", one, two, "--json").stdout)
     assert [each["canonical"] for each in found["removals"]] == ["c"]
-    assert [each["id"] for each in found["stands_for"]] == ["a\x1b"]
     many = archive("many", *(removed(f"a{n}", "b", 1) for n in range(102)))
-    shown = run("b", many).stdout
-    assert shown.endswith("\nand 2 more\n")
-    assert len(json.loads(run("b", many, "--json").stdout)["stands_for"]) == 102
+    assert run("b", many).stdout.endswith("\nand 2 more\n")
     missing = run("z", one)
     assert (missing.exit_code, "archived in none of these removals" in missing.stderr) == (1, True)
     for argument, words in ((one, f"es-simhash history ID {one}"), ("a", "es-simhash history a REMOVAL")):
         refused = run(argument)
-        assert refused.exit_code == 2
-        assert f"give an ID and a removal: {words}" in refused.stderr
+        assert (refused.exit_code, f"give an ID and a removal: {words}" in refused.stderr) == (2, True)
     (tmp_path / "no").write_text("{}")
     with pytest.raises(InvalidInputError):
         removal_history("a", [tmp_path / "no"])

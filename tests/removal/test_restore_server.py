@@ -265,29 +265,6 @@ def test_a_server_that_does_not_know_an_option_is_asked_without_it(elasticsearch
         client.close()
 
 
-def test_a_removal_is_undone(server, index, simhash, run, tmp_path):
-    """Plan, apply, restore: every document is as it was, and the index has the groups it had."""
-    simhash.create_index(index, text_field="body")
-    documents = [{"_id": f"d{n:03d}", "body": text, "n": n} for n, text in enumerate(texts(80, edits=1))]
-    for _ in simhash.ingest(index, documents):
-        pass
-    simhash.reconcile(index)
-    first = read_all(server, index)
-    plan = tmp_path / "removal.db"
-    made = simhash.plan_removal(index, plan, max_share=1.0, also=("few", "rewritten"))
-    records = list(simhash.apply_removal(plan))
-    assert made.count == len(records) > 10
-    assert set(read_all(server, index)) == {id_ for id_, source in first.items() if source["simhash"]["group"] == id_}
-    assert [each.action for each in simhash.restore(plan)] == ["restored"] * made.count
-    assert read_all(server, index) == first
-    assert [each.action for each in simhash.restore(plan)] == ["exists"] * made.count
-    assert run("review", plan).exit_code == 0
-    asked = records[0]
-    [step] = json.loads(run("history", asked.id, plan, "--json").stdout)["removals"]
-    assert (step["canonical"], step["distance"]) == (asked.canonical, asked.distance)
-    assert step["at"] < step["deleted"] < step["restored"]
-
-
 def test_tags_are_undone(server, index, simhash):
     """The group fields and the recorded grouping go; fingerprints, texts and _meta stay, and another rule may come."""
     simhash.create_index(index, text_field="body")

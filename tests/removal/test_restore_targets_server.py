@@ -8,7 +8,7 @@ import pytest
 
 from es_simhash import InvalidInputError, NoIndexError
 from es_simhash.mapping.mapping import build_mapping
-from tests.servers.archives import created_at, delete, raw_source, source_of, write_archive
+from tests.servers.archives import delete, raw_source, source_of, write_archive
 from tests.servers.support import read_all, send_lines, texts
 
 on_opensearch = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
@@ -85,20 +85,6 @@ def test_fingerprints_of_another_scheme_stay_out(server, made, index, simhash, t
     ]
     assert read_all(server, other) == {} == read_all(server, plain)
     assert {each.kind for each in simhash.restore(path, index=other)} == {"other_scheme"}
-    # The age of the index says nothing of its scheme: it may come from a snapshot.
-    path = write_archive(
-        tmp_path / "later.jsonl.gz",
-        [
-            (made, "d", None, source_of("six seven eight nine ten"), "c"),
-            (other, "e", None, source_of("six seven eight nine ten"), "c"),
-            (other, "stale", None, source_of("six seven").replace("six", "another"), "c"),
-        ],
-        created=created_at(server, other),
-    )
-    kinds = [each.kind for each in simhash.restore(path, index=other, dry_run=True)]
-    assert kinds == ["other_scheme", "other_scheme", None]
-    assert [each.kind for each in simhash.restore(path)] == [None, "other_scheme", None]
-    assert set(read_all(server, other)) == {"stale"}
 
 
 @on_opensearch

@@ -16,7 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import review_page as page_module
@@ -96,19 +95,6 @@ def read_text(path):
 LONG = "the ship left the harbour at nine and came back with nothing but salt on the deck. " * 3
 
 
-def test_every_removal_is_in_the_page_least_similar_first():
-    """Ids, what stays, and the words that differ."""
-    removals = [
-        removal(f"a{n}", f"b{n}", similarity=n / 100, goes=LONG + f"goes{n}", stays=LONG + f"stays{n}")
-        for n in range(50, 101)
-    ]
-    page = Checked(render(removals))
-    places = [page.texts.index(f"a{n}") for n in range(50, 101)]
-    assert places == sorted(places)
-    assert all(f"b{n}" in page.texts for n in range(50, 101))
-    assert all(f"goes{n}" in page.texts and f"stays{n}" in page.texts for n in range(50, 101))
-
-
 @pytest.mark.parametrize("full", [0, 9])
 def test_the_page_has_the_keys_for_decisions(monkeypatch, full):
     """Of each removal and of what stays, as they are, in full or not; and what needs JavaScript is said."""
@@ -141,21 +127,6 @@ def test_hostile_texts_are_only_text(hostile):
     fields = {"table", "thead", "tbody", "tr", "td", "th"}
     assert set(Checked(html).tags) <= usual | fields | {"del", "ins", "div", "h4", "p", "span", "blockquote"}
     assert " ".join(shown(f"1{hostile}").split()) in " ".join(Checked(html).text.split())
-
-
-@settings(max_examples=60)
-@given(st.lists(st.tuples(st.text(), st.text(max_size=400), st.text(max_size=400), st.floats(0, 1)), max_size=8))
-def test_any_texts_give_a_well_formed_page(rows):
-    """Whatever the documents hold, nothing of it opens or closes an element."""
-    removals = [
-        removal(f"{n}{id_[:99]}", goes=goes, stays=stays, similarity=share, **{"a field": goes})
-        for n, (id_, goes, stays, share) in enumerate(rows)
-    ]
-    removals.sort(key=lambda line: line.similarity)
-    html = render(removals)
-    html.encode()
-    assert not CONTROL.search(html)
-    assert Checked(html).tags.count("article") == len(rows)
 
 
 def test_the_policy_allows_this_script_and_this_style_alone():
@@ -293,8 +264,8 @@ def test_limit(plan):
     assert "7 more lines" in result.stderr
 
 
-def test_a_file_that_is_no_plan(tmp_path, plan):
-    """It is refused, and no page is written; the plan is never overwritten."""
+def test_a_file_that_is_no_plan(tmp_path):
+    """It is refused, and no page is written."""
     other = tmp_path / "other.jsonl"
     other.write_text('{"id": 1}\n')
     with pytest.raises(InvalidInputError):
@@ -302,10 +273,6 @@ def test_a_file_that_is_no_plan(tmp_path, plan):
     target = tmp_path / "page.html"
     assert invoke(["review", str(other), "--html", str(target)]).exit_code == 1
     assert not target.exists()
-    path = plan([removal()])
-    before = path.read_bytes()
-    assert invoke(["review", str(path), "--html", str(path)]).exit_code == 1
-    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.review import review_html
 from es_simhash.transport.protocol import Key
+from tests.pages import HOSTILE as TEXTS
+from tests.quality.test_report import full
 from tests.servers.removals import take
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -412,14 +414,24 @@ def test_without_javascript(browser, show, tmp_path):
     assert browser.run("document.querySelectorAll('.decide').length") == 0
 
 
+def test_the_report_asks_for_nothing(browser, tmp_path):
+    """Its console stays empty, and no text runs."""
+    page = tmp_path / "report.html"
+    page.write_text(full(TEXTS).html(), encoding="utf-8")
+    browser.open(page)
+    assert browser.run("document.title").startswith("Near-duplicates in </script")
+    assert (browser.log, {url.partition(":")[0] for url in browser.requests}) == ([], {"file"})
+
+
 HUGE = f"{HOSTILE}<script>document.title = 'run'</script>" * 40_000
 
 
-def test_thousands_of_hostile_lines(browser, tmp_path):
+def test_hundreds_of_hostile_lines(browser, tmp_path, monkeypatch):
     """The page opens, also on a phone; no text runs or is wider than the screen; those with megabytes are cut."""
+    monkeypatch.setattr(page_module, "FULL", 200)
     path, page = tmp_path / "removal.db", tmp_path / "page.html"
     with PlanWriter(path) as writer:
-        for n in range(3_000):
+        for n in range(300):
             title = HUGE if n < 2 else f"{HOSTILE}{n}" + "w" * 300
             body = HUGE if n < 1 else f"{HOSTILE} keep the words {n} "
             rows = [
@@ -436,8 +448,8 @@ def test_thousands_of_hostile_lines(browser, tmp_path):
     browser.open(page)
     browser.send("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=True)
     browser.run(UNFOLD)
-    assert browser.run("document.querySelectorAll('.decide').length") == 3_002
-    assert browser.run("[document.querySelectorAll('article').length, document.title.length < 40]") == [2_000, True]
+    assert browser.run("document.querySelectorAll('.decide').length") == 302
+    assert browser.run("[document.querySelectorAll('article').length, document.title.length < 40]") == [200, True]
     assert browser.run("document.querySelectorAll('main script, img').length") == 1
     assert browser.run("document.documentElement.scrollWidth <= 400") is True
     browser.send("Emulation.clearDeviceMetricsOverride")
