@@ -37,6 +37,8 @@ def test_every_error_has_an_example_here():
     classes = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, Exception)}
     assert classes == {type(each) for each in EXAMPLES}
     assert {each.__name__ for each in classes} <= set(es_simhash.__all__)
+    assert issubclass(errors.SchemeError, ValueError)
+    assert issubclass(errors.MissingDependencyError, ImportError)
 
 
 def _pickled(error):

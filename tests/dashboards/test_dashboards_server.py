@@ -25,25 +25,6 @@ LONE = "A museum of clocks opens next month in the old station, with free entry 
 
 # What OpenSearch Dashboards maps of each type; its index is strict. `index-pattern` alone takes other attributes.
 TEXT, KEYWORD = {"type": "text"}, {"type": "keyword"}
-SOURCE = {"properties": {"searchSourceJSON": {"type": "text", "index": False}}}
-COMMON = {"title": TEXT, "description": TEXT, "version": {"type": "integer"}, "kibanaSavedObjectMeta": SOURCE}
-STRICT = {
-    "index-pattern": {"dynamic": False, "properties": {"title": TEXT, "type": KEYWORD}},
-    "search": {"properties": {**COMMON, "columns": KEYWORD, "sort": KEYWORD, "hits": {"type": "integer"}}},
-    "visualization": {"properties": {**COMMON, "savedSearchRefName": KEYWORD, "uiStateJSON": TEXT, "visState": TEXT}},
-    "dashboard": {
-        "properties": {
-            **COMMON,
-            "hits": {"type": "integer"},
-            "optionsJSON": TEXT,
-            "panelsJSON": TEXT,
-            "refreshInterval": {"properties": {"pause": {"type": "boolean"}, "value": {"type": "integer"}}},
-            "timeFrom": KEYWORD,
-            "timeRestore": {"type": "boolean"},
-            "timeTo": KEYWORD,
-        }
-    },
-}
 
 
 @pytest.fixture
@@ -90,22 +71,6 @@ def draw(spec, answer):
     svg = vega.vega_to_svg(json.dumps(with_answer(spec, answer, width=1_000, height=400)))
     drawn = re.findall(r"<text([^>]*)>(.*?)</text>", svg, re.DOTALL)
     return [html.unescape(re.sub(r"<[^>]*>", "", words)) for style, words in drawn if 'opacity="0"' not in style]
-
-
-def test_a_strict_index_takes_every_object(server, sync_client, index):
-    """Types, attributes and references of the pack, with the mappings of Dashboards."""
-    reference = {"type": "nested", "properties": {"name": KEYWORD, "type": KEYWORD, "id": KEYWORD}}
-    properties = {"type": KEYWORD, "references": reference, **STRICT}
-    sync_client.indices.create(index=index, body={"mappings": {"dynamic": "strict", "properties": properties}})
-    pack = build_dashboards("news", **FIELDS)
-    for each in pack:
-        document = {"type": each["type"], each["type"]: each["attributes"], "references": each["references"]}
-        sync_client.index(index=index, id=f"{each['type']}:{each['id']}", body=document)
-    sync_client.indices.refresh(index=index)
-    assert sync_client.count(index=index)["count"] == len(pack)
-    # The mapping is one that refuses.
-    with pytest.raises(Exception, match="strict_dynamic_mapping_exception"):
-        sync_client.index(index=index, body={"type": "search", "search": {"migrationVersion": {}}})
 
 
 def test_what_the_charts_say(server, sync_client, grouped):

@@ -20,7 +20,6 @@ PAGES = {
     "docs/removal.md": "docs/zh/removal.md",
     "docs/glossary.md": "docs/zh/glossary.md",
 }
-PART_OF_A_PAGE = "docs/zh/dedup.md"
 TRANSLATED = pytest.mark.parametrize(("english", "chinese"), PAGES.items())
 
 
@@ -89,15 +88,3 @@ def test_the_glossary_has_the_same_terms():
     )
     assert [term for term, _ in english] == [term for term, _ in chinese]
     assert len({word for _, word in chinese}) == len(chinese)
-
-
-def test_a_page_that_is_translated_in_part_has_nothing_of_its_own():
-    """Its examples stand on the English page, in this order; its commands and options in the reference."""
-    left = iter(blocks("docs/dedup.md", "python"))
-    for translated in blocks(PART_OF_A_PAGE, "python"):
-        assert any(one == two for one, two in (trees(code, translated) for code in left)), translated
-    reference = read("docs/cli.md")
-    [example] = blocks(PART_OF_A_PAGE, "console")
-    assert f"    {example.removeprefix('$ ')}" in reference
-    assert [each for each in named_in(PART_OF_A_PAGE) if f"`{each}" not in reference] == []
-    assert "[English](../dedup.md)" in read(PART_OF_A_PAGE).partition("\n## ")[0]

@@ -13,7 +13,7 @@ from typing import get_args
 import pytest
 
 from es_simhash import SimHashClient
-from es_simhash.cli.app import COMMANDS as TABLE, each_command
+from es_simhash.cli.app import each_command
 from es_simhash.ingest.written import RefusedKind
 from es_simhash.writes.operations import FailureKind
 from tests.docs import json_page
@@ -32,12 +32,6 @@ def options_of(entry):
 def command(request):
     """Each command, with its name."""
     return request.param, COMMANDS[request.param]
-
-
-def test_there_are_22_commands():
-    """Eight of them in the first section of the help."""
-    common, more = TABLE.values()
-    assert (len(common), len(common) + len(more)) == (8, 22)
 
 
 def test_every_command_has_help_and_examples(command):

@@ -44,13 +44,6 @@ def test_the_examples_of_a_module(name):
     assert runner.summarize(verbose=False).failed == 0, "".join(said)
 
 
-def test_examples_are_looked_at():
-    found = {
-        each.name for name in ("es_simhash.lookup.query", "es_simhash.hashing.scheme") for each in examples_of(name)
-    }
-    assert {"es_simhash.lookup.query.build_query", "es_simhash.hashing.scheme.Scheme"} <= found
-
-
 METHODS = [
     method
     for name, method in inspect.getmembers(es_simhash.SimHashClient, inspect.isfunction)

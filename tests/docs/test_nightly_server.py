@@ -10,9 +10,6 @@ import sys
 import pytest
 
 from es_simhash import removal_summary
-from es_simhash.removal.losses import SAID
-from es_simhash.removal.review_page import CATALOGUE
-from es_simhash.tables.words import Words
 from tests.docs.blocks import ROOT
 from tests.servers.removals import OTHER, TEXT, decide_file
 from tests.servers.support import ONE_SHARD, put, random_texts, read_all
@@ -106,23 +103,6 @@ def test_what_was_approved_goes_the_next_night(server, night):
     assert (night.folder / "news-2026-11-04.html").exists()
 
 
-def test_what_is_refused_is_tried_again(server, night):
-    """What was approved waits until it is allowed."""
-    put(server, "news", [{"_id": id_, "body": TEXT} for id_ in "abcd"])
-    first = night("2026-11-01", APPROVE="1", MAX_SHARE="0.01")
-    assert first.returncode == 0, first.stderr
-    plan, decisions = night.folder / "news-2026-11-01.db", night.folder / "news-2026-11-01.decisions.json"
-    decide_file(decisions, removal_summary(plan)["plan"], [])
-    refused = night("2026-11-02", APPROVE="1", MAX_SHARE="0.01")
-    assert (refused.returncode, decisions.exists()) == (1, True)
-    assert "more than the share of 0.01" in refused.stderr
-    assert {*"abcd"} <= read_all(server, "news").keys()
-    subprocess.run(["es-simhash", "apply", plan, "--yes", "--max-share", "1"], check=True)
-    last = night("2026-11-03", APPROVE="1", MAX_SHARE="0.01")
-    assert (last.returncode, decisions.exists()) == (0, False), last.stderr
-    assert "3 by earlier runs" in last.stdout
-
-
 def test_the_units_of_systemd(tmp_path):
     """Verified by systemd, where it is here; the program and the folder are those of cron."""
     service, timer = ((DEPLOY / f"es-simhash-nightly.{kind}").read_text() for kind in ("service", "timer"))
@@ -140,11 +120,3 @@ def test_the_units_of_systemd(tmp_path):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert [line for line in done.stderr.splitlines() if "es-simhash" in line] == []
-
-
-@pytest.mark.parametrize(("page", "language"), [("docs/removal.md", "en"), ("docs/zh/removal.md", "zh")])
-def test_who_approves_finds_the_words_of_the_page(page, language):
-    say, text = Words(language, CATALOGUE), (ROOT / page).read_text(encoding="utf-8").casefold()
-    classes = [said.capitalize() for loss, said in SAID.items() if loss != "unread"]
-    assert all(say(name).casefold() in " ".join(text.split()) for name in classes)
-    assert f"**{say('Make the file of decisions')}**".casefold() in text

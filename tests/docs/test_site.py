@@ -114,11 +114,3 @@ def test_commands_that_are_named_exist(tool):
         entry = commands[f"{command} {words[0]}" if command == "export" else command]
         known = {option for parameter in entry.assemble_argument_collection() for option in parameter.names}
         assert {word for word in words if word.startswith("--")} <= known, command
-
-
-def test_the_glossary_has_each_word_once():
-    """In order of the alphabet; also all the words that CONTRIBUTING.md asks us to use."""
-    terms = re.findall(r"^\| ([\w -]+?) \| \S", read("docs/glossary.md"), re.MULTILINE)[1:]
-    assert terms == sorted(set(terms), key=str.lower)
-    words = re.search(r"- Words: (.*?)\. Use one word", read("CONTRIBUTING.md"), re.DOTALL)[1]
-    assert set(re.split(r",\s+", words)) <= set(terms)

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from es_simhash import SimHashError, rescore, with_fingerprints
+from es_simhash import SimHashError
 from es_simhash.cli.lines import Reader
-from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.registry import get_scheme
 from es_simhash.mapping.faults import find_faults
 from es_simhash.mapping.meta import IndexSettings, build_settings, read_settings
@@ -120,26 +120,6 @@ def fuzz_meta(data: bytes) -> None:
         assert IndexSettings.from_dict(json.loads(json.dumps(settings.to_dict()))).scheme == settings.scheme
 
 
-def fuzz_hits(data: bytes) -> None:
-    """Hits are rescored, or refused for what they carry; no result is too far away or comes twice."""
-    source = Bytes(data)
-    hits = []
-    for number in range(source.below(6)):
-        digits = [
-            source.value(1) if source.below(3) == 0 else f"{source.below(256):016x}" for _ in range(source.below(3))
-        ]
-        fields = {"simhash.fingerprint": digits} if source.below(8) else source.object(2)
-        hits.append({"_index": "i", "_id": str(number % 4), "fields": fields, "_source": source.value(2)})
-    distance = source.below(65)
-    try:
-        found = rescore(hits, 3, max_distance=distance)
-    except (MappingError, InvalidInputError, TypeError):
-        return
-    assert [each.distance for each in found] == sorted((each.fingerprint ^ 3).bit_count() for each in found)
-    assert all(each.distance <= distance for each in found)
-    assert len({each.id for each in found}) == len(found)
-
-
 def fuzz_records(data: bytes) -> None:
     """A file of any content is read to its end; its lines come in order, as a value or a reason on one line."""
     source = Bytes(data)
@@ -155,19 +135,6 @@ def fuzz_records(data: bytes) -> None:
         assert each.reason is None or "\n" not in each.reason
         if each.reason is None:
             json.dumps(each.value, ensure_ascii=False, allow_nan=False).encode()
-
-
-def fuzz_actions(data: bytes) -> None:
-    """As many actions come out as go in, in order, whatever they are; none is changed."""
-    source = Bytes(data)
-    actions = [source.value() for _ in range(source.below(5))]
-    actions += [json.dumps(each) for each in actions[:2]] + [source.rest()]
-    before = repr(actions)
-    finished = list(
-        with_fingerprints(actions, text_field=["body", "doc.body"], on_problem=lambda _: None, id_from="random")
-    )
-    assert len(finished) == len(actions)
-    assert repr(actions) == before
 
 
 def fuzz_removal(data: bytes) -> None:
@@ -245,9 +212,7 @@ def _plan(path: Path) -> bytes:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "meta": fuzz_meta,
-    "hits": fuzz_hits,
     "records": fuzz_records,
-    "actions": fuzz_actions,
     "removal": fuzz_removal,
     "decisions": fuzz_decisions,
 }

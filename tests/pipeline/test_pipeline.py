@@ -41,8 +41,6 @@ ROWS = list(
     )
 )
 WORDS = {"if", "for", "while", "return", "else", "int", "long", "double", "boolean", "char"}
-# What follows a dot behind these is a key of a map.
-MAPS = {"params", "ctx", "_source"}
 
 
 def scripts():
@@ -62,26 +60,19 @@ def scripts():
 
 
 def calls(source):
-    """Return the calls in *source*: the classes that the object may be of (empty if not known), name and arguments."""
+    """Return the calls in *source*: the class, where it stands there, the name, the number of arguments."""
     text = re.sub(r"'[^']*'", "''", source)
     own = set(re.findall(r"^[\w\[\]]+ (\w+)\(", text, re.MULTILINE))
-    declared = {}
-    for type_, name in re.findall(r"\b([A-Z]\w*|def)(?:\[\])* (\w+)\b", text):
-        declared.setdefault(name, set()).add(type_)
-    for match in re.finditer(r"(new )?(\.)?\b([A-Za-z_]\w*)(\()?", text):
-        made, dot, name, opened = match.groups()
-        number = arguments(text, match.end()) if opened else None
-        if made:
-            if opened:
-                yield {name}, "new", number
-        elif dot:
-            classes = receiver(text, match.start(), declared)
-            if classes is not None:
-                yield classes, name, number
-        elif opened and name not in own | WORDS:
-            yield {"-"}, name, number
-        elif name[0].isupper() and not text.startswith(".", match.end()):
-            yield {name}, "class", None
+    for match in re.finditer(r"(new |[A-Z]\w*\.|\.)?\b([A-Za-z_]\w*)\(", text):
+        before, name = match.groups()
+        if before == "new ":
+            yield name, "new", arguments(text, match.end())
+        elif before or name not in own | WORDS:
+            yield (before or "-.")[:-1], name, arguments(text, match.end())
+    for name in re.findall(r"\b([A-Z]\w*)(?:\[\])*\)? \w|instanceof ([A-Z]\w*)", text):
+        yield "".join(name), "class", None
+    for name in re.findall(r"\.(length)\b|\bheld\.(value)\b", text):
+        yield "", "".join(name), None
 
 
 def arguments(text, start):
@@ -95,55 +86,32 @@ def arguments(text, start):
     raise AssertionError(text[start:])
 
 
-def receiver(text, end, declared):
-    """Return the classes of what stands before *end*; empty if not known, ``None`` for a map whose key follows."""
-    depth, start = 0, end
-    while start and (depth or text[start - 1] in ")]" or re.match(r"[\w.]", text[start - 1])):
-        start -= 1
-        depth += {")": 1, "]": 1, "(": -1, "[": -1}.get(text[start], 0)
-    before = text[start:end]
-    if cast := re.match(r"\(\((\w+)\) ", before):
-        return {cast[1]} if before.endswith(")") and before.count("(") - before.count("((") else set()
-    name = re.split(r"[\[(]", before)[0]
-    if before in MAPS or (name.rpartition(".")[2] in MAPS and "(" not in before and "[" not in before):
-        return None if not text[end + 1 :].lstrip("_abcdefghijklmnopqrstuvwxyz").startswith("(") else {"Map"}
-    if re.fullmatch(r"[A-Z]\w*", before):
-        return {before}
-    classes = declared.get(name, {"def"}) if "(" not in before else {"def"}
-    return set() if "def" in classes else classes
+def rows_of(call, context):
+    """Return the places in the table that a call may be, in a script of *context*."""
+    class_, name, number = call
+    wanted = name, "" if number is None else str(number)
+    return [
+        place
+        for place, row in enumerate(ROWS)
+        if (row["name"], row["arguments"]) == wanted
+        and context in row["contexts"].split()
+        and (not class_ or row["class"] == class_)
+    ]
 
 
 @pytest.mark.parametrize("context", ["ingest", "filter", "field", "update"])
 def test_every_call_is_in_the_table(context):
     """With its number of arguments, for this context; and what nothing calls is not in the table."""
-    unknown, used = set(), set()
-    for kind, source in scripts():
-        if kind != context:
-            continue
-        for classes, name, number in calls(source):
-            shown = "" if number is None else str(number)
-            rows = [
-                place
-                for place, row in enumerate(ROWS)
-                if (row["name"], row["arguments"]) == (name, shown)
-                and context in row["contexts"].split()
-                and (not classes or row["class"] in classes)
-            ]
-            used.update(rows)
-            if not rows:
-                unknown.add((" ".join(sorted(classes)), name, shown))
-    assert unknown == set()
+    found = {call for kind, source in scripts() if kind == context for call in calls(source)}
+    assert {call for call in found if not rows_of(call, context)} == set()
+    used = {place for call in found for place in rows_of(call, context)}
     assert [row for place, row in enumerate(ROWS) if context in row["contexts"].split() and place not in used] == []
 
 
-def test_a_new_call_is_noticed():
+@pytest.mark.parametrize("source", ["s.strip()", "Long.toString(1, 16)", "new TreeMap()", "sha1('')", "Locale l"])
+def test_a_new_call_is_noticed(source):
     """On a class of the table too, or with another number of arguments."""
-    known = {(row["class"], row["name"], row["arguments"]) for row in ROWS}
-    for source in ("String s = ''; s.strip()", "Long.toString(1, 16)", "new TreeMap()", "sha1('')", "doc['a'].min"):
-        found = [(classes, name, number) for classes, name, number in calls(source) if name != "class"]
-        [(classes, name, number)] = found
-        rows = [row for row in known if row[1:] == (name, str(number) if number is not None else "")]
-        assert not [row for row in rows if not classes or row[0] in classes], source
+    assert [call for call in calls(source) if not rows_of(call, "ingest")]
 
 
 def test_no_other_file_has_a_script():

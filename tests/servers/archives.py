@@ -34,13 +34,8 @@ def put_raw(server, index, id_, source, routing=None):
     assert not answer["errors"], answer
 
 
-def created_at(server, index):
-    """Return when the server made *index*, as an archive has it."""
-    return server.request("GET", f"/{index}/_settings")[index]["settings"]["index"]["creation_date"]
-
-
-def write_archive(path, lines, at=AT, created="", header=None):
-    """Make a removal that archived ``(index, id, routing, source, canonical)``, of indices *created* then."""
+def write_archive(path, lines, at=AT, header=None):
+    """Make a removal that archived ``(index, id, routing, source, canonical)``."""
     removals = [
         PlannedRemoval(
             PlannedDocument(id_, index, routing, 1, 1, "d"),
@@ -59,7 +54,7 @@ def write_archive(path, lines, at=AT, created="", header=None):
         found = header or PlanHeader(uuids, "simhash", {"rule": "star"}, at=at, decided_by=fields)
         writer.finish(replace(found, count=len(removals)))
     archived = [
-        Archived(index, id_, routing, source, Key(index, canonical), number, 3, created)
+        Archived(index, id_, routing, source, Key(index, canonical), number, 3)
         for number, (index, id_, routing, source, canonical) in enumerate(lines)
     ]
     with RemovalFile(path, writes=True) as removal:
