@@ -1,5 +1,6 @@
 """Fingerprints in processes of their own: the same, in order, bounded; and every way to end."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -108,6 +109,21 @@ def test_a_source_that_breaks():
     with pytest.raises(OSError, match="disk"):
         got.extend(with_fingerprints(source(), text_field="body", workers=2, batch=20))
     assert len(got) == 110
+
+
+def test_async_actions_keep_their_order():
+    """The async iterator gives the same actions with processes."""
+    documents = [{"body": text} for text in TEXTS]
+
+    async def source():
+        for document in documents:
+            yield document
+
+    async def collect():
+        stream = with_fingerprints(source(), text_field="body", workers=2, batch=50)
+        return [action async for action in stream]
+
+    assert asyncio.run(collect()) == list(with_fingerprints(documents, text_field="body"))
 
 
 SCRIPT = """
