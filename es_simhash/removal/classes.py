@@ -15,6 +15,7 @@ import functools
 import re
 import unicodedata
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -33,6 +34,7 @@ FEW_WORDS, FEW_CHARACTERS, FEW_SHARE = 8, 20, 1 / 30
 _WORD, _ALONE, _RUN = 5, 3, 15
 _MORE = 10
 """Characters that follow where a text was cut."""
+_PRIME, _FACTOR = (1 << 61) - 1, 1 << 31 | 11
 # Eight words: a line that is shorter, and ends no sentence, may be a cell of a table.
 _LINE = 40
 
@@ -169,6 +171,12 @@ class Text:
         return [0, *accumulate(_ALONE if kind == "alone" else _WORD for kind in self._read[1])]
 
     @cached_property
+    def _hashes(self) -> list[int]:
+        """A hash of the words before each place: that of a run follows from two of them."""
+        hashes = map(hash, self.words)
+        return list(accumulate(hashes, lambda passed, word: (passed * _FACTOR + word) % _PRIME, initial=0))
+
+    @cached_property
     def _runs(self) -> list[tuple[int, int]]:
         """Begin and end of the shortest run from each word on."""
         passed, end, runs = self._passed, 0, list[tuple[int, int]]()
@@ -239,7 +247,9 @@ class Text:
             is_open = end == len(self.words) and not self._is_ended
             if is_open and self._is_cut(begin, other):
                 continue
-            is_whole = " ".join(self.words[begin:end]) in there or (begin == 0 and self._follows_lead(end, other))
+            is_whole = " ".join(self.words[begin:end]) in there or (
+                begin == 0 and self._is_at(other._read[4], other, end)
+            )
             weight = self._passed[end] - self._passed[begin]
             if weight < _RUN or (end not in sentences and weight < _LINE):
                 beside = " ".join(self.words[max(0, begin - 1) : end + 1])
@@ -251,14 +261,17 @@ class Text:
 
     def stands_whole_in(self, other: Text) -> bool:
         """Return whether these words begin and end in *other* where lines or sentences do."""
-        ends, size = {0, *other._read[2], len(other.words)}, len(self.words)
-        return any(begin + size in ends and other.words[begin : begin + size] == self.words for begin in ends)
+        return self._is_at([0, *other._read[2]], other, len(self.words))
 
-    def _follows_lead(self, end: int, other: Text) -> bool:
-        """Return whether the first sentence stands in *other* behind an agency line, whole."""
-        ends = {*other._read[2], len(other.words)}
-        first = self.words[:end]
-        return any(place + end in ends and other.words[place : place + end] == first for place in other._read[4])
+    def _is_at(self, places: Sequence[int], other: Text, size: int) -> bool:
+        """Return whether the first words stand whole in *other* at one of *places*; each of these takes one step."""
+        ends, shift = {*other._read[2], len(other.words)}, pow(_FACTOR, size, _PRIME)
+        runs = ((place, place + size) for place in places if place + size in ends)
+        return any(
+            (other._hashes[end] - other._hashes[begin] * shift - self._hashes[size]) % _PRIME == 0
+            and other.words[begin:end] == self.words[:size]
+            for begin, end in runs
+        )
 
     def _is_cut(self, begin: int, other: Text) -> bool:
         """Return whether *other* has what begins here, and goes on: the last word may be cut too."""
