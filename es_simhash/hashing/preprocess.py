@@ -10,7 +10,8 @@ Python's parser of HTML, which differs from version to version: what goes never 
 text alone.
 
 ``t2s``: traditional to simplified Chinese, characters and phrases, by OpenCC's configuration of that name (extra
-``preprocess``). The scheme records the version of the library (``scheme.py``): another one may change bits.
+``preprocess``). Japanese stays as it is: there a machine and a desk would be one. The scheme records the version of the
+library (``scheme.py``): another one may change bits.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ _BLOCK = re.compile(
     "address|article|aside|blockquote|br|d[dlt]|details|dialog|div|fieldset|figcaption|figure|footer|form|h[1-6]|header|"
     "hgroup|hr|li|main|nav|ol|option|p|pre|section|summary|table|t[dhr]|ul"
 )
+_KANA = re.compile("[ぁ-ゖァ-ヺ]")
+_JAPANESE = 10
+"""A text is Japanese if one of so many characters is kana: others quote a word or two."""
 # OpenCC takes UTF-8, where NUL may end a text and a lone surrogate cannot be written.
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -90,8 +94,12 @@ def html_to_text(html: str) -> str:
 def _load_t2s() -> Callable[[str], str]:
     import opencc  # noqa: PLC0415 - an extra
 
-    convert: Callable[[str], str] = opencc.OpenCC("t2s").convert
-    return convert
+    convert = opencc.OpenCC("t2s").convert
+    return lambda text: text if is_japanese(text) else convert(text)
+
+
+def is_japanese(text: str) -> bool:
+    return len(_KANA.findall(text)) * _JAPANESE > len(text)
 
 
 def _without_links(text: str) -> str:

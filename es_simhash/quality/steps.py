@@ -11,7 +11,7 @@ from string import ascii_letters
 from es_simhash.errors import count
 from es_simhash.groups.all_pairs import distances_between
 from es_simhash.hashing import Scheme, fingerprint_array
-from es_simhash.hashing.preprocess import LINK, html_to_text
+from es_simhash.hashing.preprocess import LINK, html_to_text, is_japanese
 from es_simhash.record import Record
 from es_simhash.texts.measures import Preset, compare_pairs
 
@@ -19,7 +19,7 @@ LEAST_SHARE, FEWEST = 0.05, 3
 """A step is asked for by so many of the texts: fewer may speak of tags and links."""
 
 _HOST = len("https://t.co")
-# Frequent characters of one of the two forms, which Japanese does not use.
+# Frequent characters of one of the two forms.
 _TRADITIONAL = frozenset("們這個國會來說學對經關與實將從應樣發萬")
 _SIMPLIFIED = frozenset("们这个时为说对经关开问进种发报电网业员级线亿")
 _WORDS = {"html": "tags or character references", "links": "links"}
@@ -60,7 +60,8 @@ def measure_steps(texts: Sequence[str], scheme: Scheme, preset: Preset, *, seed:
         found, found_after = (_count_found(copies, used, preset) for used in (scheme, after))
         if found_after > found:
             yield StepFigures(step, after.preprocess, len(copies), found, found_after)
-    surpluses = [len(_TRADITIONAL.intersection(text)) - len(_SIMPLIFIED.intersection(text)) for text in texts]
+    chinese = [text for text in texts if not is_japanese(text)]
+    surpluses = [len(_TRADITIONAL.intersection(text)) - len(_SIMPLIFIED.intersection(text)) for text in chinese]
     traditional, simplified = sum(more > 0 for more in surpluses), sum(more < 0 for more in surpluses)
     if "t2s" not in scheme.preprocess and min(traditional, simplified) >= least:
         yield StepFigures("t2s", (*scheme.preprocess, "t2s"), traditional)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from es_simhash import get_scheme
+from es_simhash import fingerprint, get_scheme
 from es_simhash.quality.explanation import explain
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from tests.compared import compare_texts
@@ -14,6 +14,19 @@ SIMPLIFIED = [
     "今年秋收时节，江西萍乡的水稻陆续迎来丰收，农民驾驶收割机在田间作业，收入持续增长。",
 ]
 TRADITIONAL = [*map(opencc.OpenCC("s2t").convert, SIMPLIFIED)]
+
+JAPANESE = "会議室に新しい{}を運び、午後から使うことに決めた。担当者は来週までに報告書を出す。"
+
+
+@pytest.mark.parametrize("pair", ["机機", "叶葉", "谷穀", "后後", "里裏", "干乾"])
+def test_japanese_stays_as_it_is(pair):
+    """In Chinese these are two forms of one character, in Japanese two words; a Chinese text may quote some kana."""
+    one, other = map(JAPANESE.format, pair)
+    after = WORD_SHINGLES.after(T2S)
+    assert fingerprint(one, scheme=T2S) == fingerprint(one) != fingerprint(other, scheme=T2S)
+    assert after.compare(*after.prepare([one, other])).similarity < 1
+    quoted = (f"{text}他唱了《ありがとう》。" for text in (SIMPLIFIED[0], TRADITIONAL[0]))
+    assert after.compare(*after.prepare(list(quoted))).similarity == 1
 
 
 @pytest.mark.parametrize("measure", [WORD_SHINGLES, TextMeasure("edit", "characters")])
