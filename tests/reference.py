@@ -236,7 +236,8 @@ def long_runs(text, size=7):
 
 
 GROUPED = re.compile(r"(?<![^\W_])[0-9]{1,3}(?: [0-9]{3}(?![^\W_]))+")
-NUMBER = re.compile(r"[0-9]+(?:[.,'_][0-9]+)*")
+NUMBER = re.compile(r"(?:(?<![^ ($\u20ac%\u2030])[.])?[0-9]+(?:[.,'_][0-9]+)*")
+ZERO = re.compile(r"(?<![0-9])0(?=[.](?![0-9]{3}(?![0-9]))[0-9])")
 INDIAN = re.compile(r"[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}")
 SIGNS = re.compile(r"(?<=[^\W\d_])(?:[+#]{1,2})(?![+#\w])|(?<![^ (])[.](?=[^\W\d_])|[\u2713\u2717]+")
 EXPONENTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
@@ -253,7 +254,7 @@ def numbers(text):
             for place, digit in enumerate(match[0], begin)
         )
         value = INDIAN.sub(lambda grouped: grouped[0].replace(",", ""), value)
-        value = re.sub(r"[.,_'](?=[0-9]{3}(?![0-9]))", "", value)
+        value = re.sub(r"(?<=[0-9])[.,_'](?=[0-9]{3}(?![0-9]))", "", ZERO.sub("", value))
         value = (*re.sub("[,']", ".", value), *beside(found, begin, end)) if match.re is NUMBER else match[0]
         is_weak = match[0][0] in "\u2713\u2717"
         before, after = (without_digits(part) for part in (found[:begin], found[end:]))
@@ -288,6 +289,11 @@ def without_digits(text):
     return tuple(letter for letter in letters_only(text) if not ord("0") <= letter <= ord("9"))
 
 
+def without_zeros(text):
+    """The letters and digits, but for a zero before a point."""
+    return letters_only(ZERO.sub("", text))
+
+
 def compare_numbers(first, second):
     """Whether only numbers, or signs, differ, or one stands in the other text's place of another number."""
     one, other = numbers(first), numbers(second)
@@ -295,8 +301,8 @@ def compare_numbers(first, second):
     if without_digits(first) != without_digits(second):
         return "replaced" if mine & others else "same"
     if not mine & others and all(is_weak for *_, is_weak in one ^ other):
-        return "same" if letters_only(first) == letters_only(second) else "only"
-    return "signs" if letters_only(first) == letters_only(second) else "only"
+        return "same" if without_zeros(first) == without_zeros(second) else "only"
+    return "signs" if without_zeros(first) == without_zeros(second) else "only"
 
 
 def most_numbers_replaced(first, second):

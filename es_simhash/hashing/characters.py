@@ -175,7 +175,7 @@ def reduce_codes(codes: Codes, ends: Places) -> tuple[Codes, Places]:
     entries = character_entries(codes)
     largest = int(entries.max(initial=0))
     if largest >= FIRST_EXPANSION:
-        entries, ends = _expand(entries, ends)
+        entries, ends = expand(entries, ends)
         if largest >= MARK:
             entries, ends = _add_marks(entries, ends)
     kept = entries > SEPARATOR
@@ -189,23 +189,25 @@ def ends_among(kept: Flags, ends: Places) -> Places:
     return moved
 
 
-def _expand(entries: Codes, ends: Places) -> tuple[Codes, Places]:
-    """Put several letters in the place of those that expand."""
+def find_expansions(entries: Codes) -> tuple[Places, Places, Places]:
+    """Return which characters become several, where these begin among the values of the table, and how many are new."""
     _, values, starts = _tables()
     others = np.flatnonzero(entries >= FIRST_EXPANSION)
     places = others[entries[others] <= BASE]
+    firsts = starts[entries[places] - FIRST_EXPANSION]
+    return places, firsts + 1, values[firsts].astype(np.intp) - 1
+
+
+def expand(entries: Codes, ends: Places) -> tuple[Codes, Places]:
+    """Put several letters in the place of those that expand."""
+    places, firsts, more = find_expansions(entries)
     if not places.size:
         return entries, ends
-    firsts = starts[entries[places] - FIRST_EXPANSION]
-    sizes = values[firsts].astype(np.intp)
-    counts = np.ones(entries.size, np.intp)
-    counts[places] = sizes
-    stops = np.cumsum(counts)
-    expanded = np.repeat(entries, counts)
-    targets = np.repeat(stops[places] - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
-    sources = np.repeat(firsts + 1 - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
-    expanded[targets] = values[sources]
-    return expanded, np.append(0, stops)[ends]
+    values, passed = _tables()[1], np.append(0, np.cumsum(more))
+    entries[places] = values[firsts]
+    sources = np.repeat(firsts + 1 - passed[:-1], more) + np.arange(passed[-1])
+    expanded = np.insert(entries, np.repeat(places + 1, more), values[sources])
+    return expanded, ends + passed[np.searchsorted(places, ends)]
 
 
 def _add_marks(entries: Codes, ends: Places) -> tuple[Codes, Places]:

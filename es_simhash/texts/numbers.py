@@ -1,14 +1,14 @@
 """
 The numbers and signs of texts, and which of two texts has others in the same places.
 
-A number is a run of digits of any script, with a point or comma between two of them: 2.5 and 2,5 are one number and
-the same. A point, comma, apostrophe or blank before exactly three digits only groups them: 1,500 and 1 500 are 1500,
-and so is 1,00,000 a 100000. 12:30 and 2026-01-31 are two and three numbers. A minus before a number belongs to it,
-brackets around it, a currency or percent beside it, an exponent, a unit behind it: 5 mg, 5 g and 5 million are three
-numbers, and 5km is 5 km; 1st is 1. What is written with letters is none, such as 二, but a Roman number in capitals is
-one: I, C and such after part, chapter and the like. Words of letters and signs (C++, C#, .NET) count as numbers; so do
-marks such as ✓, → and emoji, where both texts have one. <, ≤, ± and such before a number belong to it; not the end of
-a tag.
+A number is a run of digits of any script, with a point or comma between two of them: 2.5 and 2,5 are one number and the
+same. A point, comma, apostrophe or blank before exactly three digits only groups them: 1,500 and 1 500 are 1500, and so
+is 1,00,000 a 100000; ½ is 1/2, .5 is 0.5. 12:30 and 2026-01-31 are two and three numbers. A minus before a number
+belongs to it, brackets around it, a currency or percent beside it, an exponent, a unit behind it: 5 mg, 5 g and 5
+million are three numbers, and 5km is 5 km; 1st is 1. What is written with letters is none, such as 二, but a Roman
+number in capitals is one: I, C and such after part, chapter and the like, I beside a logograph, and Ⅰ. Words of letters
+and signs (C++, C#, .NET) count as numbers; so do marks such as ✓, → and emoji, where both texts have one. <, ≤, ± and
+such before a number belong to it; not the end of a tag.
 
 A number stands in a place: six letters before it, or six after it. Digits are no letters. If two texts have the same
 place, and each has a number there that the other does not have there, a number was replaced. A number in a passage that
@@ -21,6 +21,7 @@ import functools
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import xxhash
@@ -38,6 +39,8 @@ from es_simhash.hashing.characters import (
     Places,
     character_entries,
     ends_among,
+    expand,
+    find_expansions,
     to_codes,
 )
 from es_simhash.texts.letters import stands_alone, text_batches
@@ -56,28 +59,28 @@ _DIGITS = 64
 # Between two texts: no letter of any text.
 _END = 1
 _HIGH = np.uint64(32)
+_ROMAN_SIGNS = 0x2160
 # The last bit of what counts only where the other text has another one in its place.
 _WEAK = np.uint64(1)
 
-_POINT, _BLANK, _EXPONENT, _PLUS, _MINUS, _UNIT, _OPENING, _TICK, _ROMAN, _RELATION = range(1, 11)
+_POINT, _EXPONENT, _PLUS, _MINUS, _BLANK, _OPENING, _UNIT, _ROMAN, _RELATION, _TICK, _FRACTION = range(1, 12)
 _KINDS = {
     _POINT: ".,'’\u066b\u066c，．",
     _BLANK: " \u00a0\u2009\u202f",
     _EXPONENT: "⁰¹²³⁴⁵⁶⁷⁸⁹",
     _PLUS: "+#＋＃",
-    _MINUS: "-−–﹣－",
-    _UNIT: "$€£¥₹₽₩₺₪฿₫%‰°＄￥％",
+    _MINUS: "-−–‐‑﹣－",
+    _UNIT: "$€£¥₹₽₩₺₪฿₫%‰°′″＄￥％",
     _OPENING: '\1([{:=;|"“„「（：\n\r\t\u3000',
     _TICK: "".join(
         map(chr, (*range(0x2190, 0x2200), *range(0x25A0, 0x27C0), *range(0x1F1E6, 0x1F200), *range(0x1F300, 0x1FB00)))
     ),
-    _ROMAN: "IVXLCDM" + "".join(map(chr, range(0x2160, 0x2180))),
+    _ROMAN: "IVXLCDM" + "".join(map(chr, range(_ROMAN_SIGNS, 0x2180))),
     _RELATION: "<>≤≥±~≈≠√",
+    _FRACTION: "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞",
 }
 _WIDE_UNITS = {"＄": "$", "￥": "¥", "％": "%"}
-_IS_ROMAN = re.compile(
-    r"[ivx\u2160-\u217f]{2,}|(?!mix)m{0,3}(?:c[md]|d?c{0,3})(?:x[cl]|l?x{0,3})(?:i[xv]|v?i{0,3})"
-).fullmatch
+_IS_ROMAN = re.compile(r"[ivx]{2,}|(?!mix)m{0,3}(?:c[md]|d?c{0,3})(?:x[cl]|l?x{0,3})(?:i[xv]|v?i{0,3})").fullmatch
 _SHORT_ROMAN = 2
 _COUNTED_BY_ROMANS = re.compile(
     r"(?<!\w)(?:war|no|nr|article|artikel|class|type|stage|mark|schedule|parts|chapters|ch|part|parte|partie|teil|chapter|chapitre|capitulo|capitolo|kapitel|volume|vol|band|tome|tomo|book|buch|livre|"
@@ -137,14 +140,33 @@ def _kinds() -> NDArray[np.uint8]:
     return kinds
 
 
+def _are(kinds: NDArray[np.uint8], first: int, last: int) -> Flags:
+    found: Flags = (kinds >= first) & (kinds <= last)
+    return found
+
+
+def _moved(found: NDArray[Any], step: int) -> NDArray[Any]:
+    """Return what stands so many places before each, or behind it; np.roll takes five times as long of a short text."""
+    moved = np.empty_like(found)
+    if step > 0:
+        moved[step:], moved[:step] = found[:-step], 0
+    else:
+        moved[:step], moved[step:] = found[-step:], 0
+    return moved
+
+
 def _find(texts: Sequence[str]) -> list[Hashes]:
-    # Six ends stand before, between and behind the texts: as many as a place has letters. So np.roll never brings a
-    # letter of another text.
+    # Six ends stand before, between and behind the texts: as many as a place has letters. So no letter of another text
+    # is beside one.
     end = chr(_END) * _SIDE
     texts = [text.replace("℃", "°C").replace("℉", "°F") for text in texts]
     codes = to_codes(end + end.join(texts) + end)
     entries = character_entries(codes)
     stops = np.cumsum(np.fromiter(map(len, texts), np.intp, len(texts)) + _SIDE)
+    places, _, more = find_expansions(entries)
+    if places.size:  # such as ½ and ㎏
+        codes = np.insert(codes, np.repeat(places + 1, more), np.repeat(codes[places], more))
+        entries, stops = expand(entries, stops)
     # One value for each character, so marks count for nothing here.
     is_seen = (entries > UNASSIGNED) & (entries < MARK)
     if not is_seen.all():
@@ -153,28 +175,30 @@ def _find(texts: Sequence[str]) -> list[Hashes]:
     is_digit = (values >= ord("0")) & (values <= ord("9"))
     is_letter = (values > SEPARATOR) & ~is_digit
     is_word = is_letter | is_digit
-    is_roman = _find_romans(values, kinds == _ROMAN, is_word)
+    is_roman = _find_romans(codes, values, kinds == _ROMAN, is_word)
     is_letter &= ~is_roman
     is_unit, is_silent = _find_units(codes, kinds, values, is_letter, is_digit)
     is_letter &= ~is_unit
-    all_letters = _hash_parts(values, is_word & ~is_silent, stops)
     others = _hash_parts(values, is_letter, stops)
     is_sign = _find_signs(codes, kinds, is_letter, is_digit)
     is_part, is_dropped = _find_joints(codes, kinds, is_letter, is_digit)
     is_dropped |= is_silent
+    all_letters = _hash_parts(values, is_word & ~is_dropped, stops)
     is_number = is_digit | is_part | is_roman | is_sign | is_unit
-    # A mark beside a number is another one.
-    runs = np.where(kinds == _TICK, np.int8(2), is_number.view(np.int8))
-    starts = np.flatnonzero(is_number & (runs != np.roll(runs, 1)))
+    # A mark or a fraction beside a number is another one.
+    runs = is_number.view(np.int8) + (kinds >= _TICK) * np.int8(2)
+    starts = np.flatnonzero(is_number & (runs != _moved(runs, 1)))
     found: list[Hashes] = [np.empty(0, np.uint64)] * len(texts)
     if starts.size:
-        is_exponent = (kinds == _EXPONENT) & np.roll(is_digit, 1)
+        is_exponent = (kinds == _EXPONENT) & _moved(is_digit, 1)
         digits = np.where(is_digit, values + (np.uint32(MARK) * is_exponent), codes)
         digits[is_part] = ord(".")
-        digits[is_unit] = values[is_unit]
+        digits[is_unit | is_roman] = values[is_unit | is_roman]
         numbers = _hash_numbers(digits, starts, is_number & ~is_dropped)
-        last = np.flatnonzero(is_number & (runs != np.roll(runs, -1))) + 1
-        beside = np.where(is_digit[starts], _beside(codes, kinds, starts, last, is_unit), np.uint64(0))
+        last = np.flatnonzero(is_number & (runs != _moved(runs, -1))) + 1
+        beside = np.where(
+            is_digit[starts] | is_part[starts], _beside(codes, kinds, starts, last, is_unit), np.uint64(0)
+        )
         numbers = (numbers + beside) * np.uint64(0x9E37_79B9_7F4A_7C15)
         numbers = numbers >> _HIGH & ~_WEAK | (kinds[starts] == _TICK)
         found = _place(numbers, starts, np.where(codes == _END, _END, values), is_letter | (codes == _END), stops)
@@ -188,34 +212,35 @@ def _hash_parts(values: Codes, is_kept: Flags, stops: Places) -> list[int]:
     return [xxhash.xxh3_64_intdigest(kept[start:stop].tobytes()) for start, stop in pairwise(ends)]
 
 
-def _find_romans(values: Codes, is_numeral: Flags, is_word: Flags) -> Flags:
-    """Return which characters are Roman numbers: words of such capitals behind a word that they count."""
+def _find_romans(codes: Codes, values: Codes, is_numeral: Flags, is_word: Flags) -> Flags:
+    """Return which characters are Roman numbers: such capitals, or one by a logograph or behind a word for a part."""
     found = np.zeros(values.size, np.bool_)
-    starts = np.flatnonzero(is_numeral & ~np.roll(is_word, 1))
-    if starts.size:
-        ends = np.flatnonzero(is_word & ~np.roll(is_word, -1)) + 1
-        stops = ends[np.searchsorted(ends, starts, side="right")]
-        sums = np.append(0, np.cumsum(is_numeral))
-        is_whole = sums[stops] - sums[starts] == stops - starts
-        for start, stop in zip(starts[is_whole].tolist(), stops[is_whole].tolist(), strict=True):
-            word, before = (
-                values[begin:end].tobytes().decode("utf-32-le", "replace")
-                for begin, end in ((start, stop), (max(0, start - _LONGEST_COUNTED), start))
-            )
-            is_number = set(word) <= {*"ivx"} or len(word) > _SHORT_ROMAN  # CD and DC are words
-            is_sure = len(word) >= _SHORT_ROMAN and is_number and _IS_ROMAN(word)
-            found[start:stop] = bool(is_sure or _COUNTED_BY_ROMANS.search(before))
+    starts = np.flatnonzero(is_numeral & ~_moved(is_numeral, 1))
+    if not starts.size:
+        return found
+    stops = np.flatnonzero(is_numeral & ~_moved(is_numeral, -1)) + 1
+    beside = np.stack([starts - 1, stops])
+    is_whole = (~is_word[beside] | stands_alone(values[beside])).all(axis=0)
+    least = np.where(is_word[beside].any(axis=0) | (codes[starts] >= _ROMAN_SIGNS), 1, _SHORT_ROMAN)
+    for start, stop, fewest in np.stack([starts, stops, least], axis=1)[is_whole].tolist():
+        word, before = (
+            values[begin:end].tobytes().decode("utf-32-le", "replace")
+            for begin, end in ((start, stop), (max(0, start - _LONGEST_COUNTED), start))
+        )
+        is_number = set(word) <= {*"ivx"} or len(word) > _SHORT_ROMAN  # CD and DC are words
+        is_sure = len(word) >= fewest and is_number and _IS_ROMAN(word)
+        found[start:stop] = bool(is_sure or _COUNTED_BY_ROMANS.search(before))
     return found
 
 
 def _find_signs(codes: Codes, kinds: NDArray[np.uint8], is_letter: Flags, is_digit: Flags) -> Flags:
     """Return which characters are marks, or signs that make another word: of C++, C# and A+, and the point of .NET."""
     is_plus = kinds == _PLUS
-    is_open = (kinds == _BLANK) | (kinds == _OPENING)
-    is_last = is_plus & ~np.roll(is_plus | is_letter | is_digit, -1)
-    is_first = is_plus & np.roll(is_letter, 1) & (is_last | np.roll(is_last, -1))
-    is_point = (codes == ord(".")) & np.roll(is_open, 1) & np.roll(is_letter, -1)
-    found: Flags = is_first | (is_last & np.roll(is_first, 1)) | is_point | (kinds == _TICK)
+    is_open = _are(kinds, _BLANK, _OPENING)
+    is_last = is_plus & ~_moved(is_plus | is_letter | is_digit, -1)
+    is_first = is_plus & _moved(is_letter, 1) & (is_last | _moved(is_last, -1))
+    is_point = (codes == ord(".")) & _moved(is_open, 1) & _moved(is_letter, -1)
+    found: Flags = is_first | (is_last & _moved(is_first, 1)) | is_point | (kinds == _TICK)
     return found
 
 
@@ -243,7 +268,7 @@ def _find_units(
     units, alone, ordinals = _units()
     before, ends = edges[::2], edges[1::2] + 1
     ends = ends[~is_letter[before] | stands_alone(codes[before])]  # no number of a word, such as w2l
-    starts = ends + (kinds[ends] == _BLANK)
+    starts = ends + _are(kinds[ends], _MINUS, _BLANK)  # a 5-km run, a 5 km run
     is_degree = codes[starts] == ord("°")
     starts = starts + is_degree
     # What follows each number, row by row: the work does not grow with the text.
@@ -281,21 +306,26 @@ def _spans(starts: Places, stops: Places) -> Places:
 
 def _find_joints(codes: Codes, kinds: NDArray[np.uint8], is_letter: Flags, is_digit: Flags) -> tuple[Flags, Flags]:
     """Return which characters stand between digits of one number, and which of these only group them."""
-    is_between = np.roll(is_digit, 1) & np.roll(is_digit, -1)
+    is_between = _moved(is_digit, 1) & _moved(is_digit, -1)
     is_point = (kinds == _POINT) & is_between
-    after = [np.roll(is_digit, -step) for step in range(1, 5)]
+    after = [_moved(is_digit, -step) for step in range(1, 5)]
     groups = is_between & after[1] & after[2] & ~after[3]
     # A blank groups digits that are no part of a word: up to three before it.
-    is_free, is_run = np.zeros(codes.size, np.bool_), np.roll(is_digit, 1)
+    is_free, is_run = np.zeros(codes.size, np.bool_), _moved(is_digit, 1)
     for step in range(2, 5):
-        is_free |= is_run & ~np.roll(is_digit | is_letter, step)
-        is_run = is_run & np.roll(is_digit, step)
-    is_blank = (kinds == _BLANK) & groups & is_free & ~np.roll(is_letter, -4)
+        is_free |= is_run & ~_moved(is_digit | is_letter, step)
+        is_run = is_run & _moved(is_digit, step)
+    is_blank = (kinds == _BLANK) & groups & is_free & ~_moved(is_letter, -4)
     is_dropped = is_blank | (is_point & groups)
     is_comma = is_point & (codes == ord(","))
     for _ in range(3):  # 1,00,00,00,000
-        is_dropped |= is_comma & after[1] & np.roll(is_comma & is_dropped, -3)
-    return is_point | is_blank, is_dropped
+        is_dropped |= is_comma & after[1] & _moved(is_comma & is_dropped, -3)
+    is_part = is_point | is_blank
+    points = np.flatnonzero((codes == ord(".")) & after[0])
+    before = points - 1
+    is_part[points] |= _are(kinds[before], _BLANK, _UNIT)
+    is_dropped[before] |= (codes[before] == ord("0")) & ~is_digit[points - 2] & ~is_dropped[points]  # .5 is 0.5
+    return is_part, is_dropped
 
 
 def _hash_numbers(digits: Codes, starts: Places, is_kept: Flags) -> Hashes:
@@ -314,7 +344,7 @@ def _beside(codes: Codes, kinds: NDArray[np.uint8], starts: Places, stops: Place
     for wide, narrow in _WIDE_UNITS.items():
         units[units == ord(wide)] = ord(narrow)
     signs = before - (kinds[before] == _UNIT)
-    is_minus = (kinds[signs] == _MINUS) & np.isin(kinds[signs - 1], (_BLANK, _OPENING))
+    is_minus = (kinds[signs] == _MINUS) & _are(kinds[signs - 1], _BLANK, _OPENING)
     relations = np.zeros(starts.size, np.uint64)
     for place in (before - (kinds[before] == _BLANK), before):
         is_tag = (codes[place] == ord(">")) & (kinds[place - 1] != _BLANK)
