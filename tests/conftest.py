@@ -4,7 +4,7 @@ What every test shares: Hypothesis profiles, the guard against network use, and 
 A test that has the fixtures ``server`` and ``mode`` runs on both products, and with the sync and the async clients, but
 not in all four combinations: operations are shared and the async client is generated, so two tell as much.
 The name of the test and the number of its case decide which two, so that each method meets all four in its tests.
-``ES_SIMHASH_EVERY_MODE=1`` runs all.
+In most folders the cases of one test take turns at the two products. ``ES_SIMHASH_EVERY_MODE=1`` runs all.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import zlib
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,9 @@ SERVERS_FOLDER = pytest.StashKey[str]()
 # With 1, tests run in every combination of product and mode.
 EVERY_MODE = "ES_SIMHASH_EVERY_MODE"
 
+# Folders in which each case of a test runs on one product: what differs between the cases is not what servers decide.
+TAKING_TURNS = {"folding", "groups", "ingest", "lookup", "passages", "upkeep", "writes"}
+
 # Folders whose tests may use the network; elsewhere those may whose file is named for it.
 NETWORKED = {"docs", "estates", "spark", "strangers"}
 SHARED = Path(__file__).parents[2] / "shared" / "data"
@@ -102,19 +106,45 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker("servers")
     if os.environ.get(EVERY_MODE) == "1":
         return
-    left_out = [item for item in items if not is_chosen(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if is_chosen(item)]
+    cases, products = defaultdict(dict), defaultdict(set)
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        cases[test].setdefault(case_of(item), len(cases[test]))
+        products[test].add(params_of(item).get("server"))
+    left_out = set()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        takes_turns = item.path.parent.name in TAKING_TURNS and min(len(cases[test]), len(products[test])) > 1
+        if not is_chosen(item, cases[test][case_of(item)], takes_turns=takes_turns):
+            left_out.add(item)
+    config.hook.pytest_deselected(items=[*left_out])
+    items[:] = [item for item in items if item not in left_out]
 
 
-def is_chosen(item):
-    """Return whether a test runs: on one product with the sync clients, on the other with the async ones."""
-    if not hasattr(item, "callspec") or not {"server", "mode"} <= item.callspec.params.keys():
+def params_of(item):
+    """Return the parameters of a test."""
+    return item.callspec.params if hasattr(item, "callspec") else {}
+
+
+def case_of(item):
+    """Return what distinguishes a test from the others of its name, but for the product and the mode."""
+    return repr([each for each in params_of(item).items() if each[0] not in ("server", "mode")])
+
+
+def is_chosen(item, number, *, takes_turns):
+    """
+    Return whether a test, the case *number* of its name, runs: on one product with the sync clients, on the other with
+    the async ones. *takes_turns*: on one of the products only.
+    """
+    params = params_of(item)
+    number += zlib.crc32(item.originalname.encode())
+    is_opensearch = params.get("server") == "opensearch"
+    if takes_turns and is_opensearch != (number % 2 == 0):
+        return False
+    if not {"server", "mode"} <= params.keys():
         return True
-    product, mode = item.callspec.params["server"], item.callspec.params["mode"]
-    case = sum(index for name, index in item.callspec.indices.items() if name not in ("server", "mode"))
-    is_swapped = (zlib.crc32(item.originalname.encode()) + case) % 2 == 1
-    return ((product == "opensearch") == (mode == "sync")) != is_swapped
+    is_swapped = (number // 2 if takes_turns else number) % 2 == 1
+    return (is_opensearch == (params["mode"] == "sync")) != is_swapped
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -13,8 +13,7 @@ import pytest
 from tests.servers import support
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
-DOCUMENTS = 5_000
-MADE = 1_000
+DOCUMENTS = 1_000
 # What ingest is told of each source, so that the rules of the books have all parts: measures, order, per, within.
 RULES = {
     "reuters21578": {"preset": "similar"},
@@ -37,8 +36,8 @@ def read_documents(source):
     """Return the documents of *source* in a mixed order, which their ids have too, and pairs of ids that are alike."""
     chance = random.Random(1)
     if source == "tests":
-        rows = [{"_id": n, "body": text} for n, text in enumerate(support.random_texts(MADE, 1))]
-        pairs = [(n, chance.randrange(n)) for n in range(1, MADE) if n % 5 > 1]
+        rows = [{"_id": n, "body": text} for n, text in enumerate(support.random_texts(DOCUMENTS, 1))]
+        pairs = [(n, chance.randrange(n)) for n in range(1, DOCUMENTS) if n % 5 > 1]
         for n, other in pairs:
             words = rows[other]["body"].split()
             for _ in range(chance.randint(0, 4)):
