@@ -158,19 +158,6 @@ def test_hits_as_the_server_has_them(server, simhash, filled):
     assert [row["id"] for row in page.to_dicts()] == [each.id for each in page]
 
 
-def test_a_group_of_thousands_takes_few_requests(server, simhash, index, sync_simhash):
-    """Members of a group that is known are left out of what is read next."""
-    sync_simhash.create_index(index, text_field="body", settings=SHARDS)
-    copies = [{"_id": f"c{number:04d}", "body": "the same words as before, many times " * 3} for number in range(1_500)]
-    others = [{"_id": f"o{seed}", "body": f"{texts(1, seed=seed)[0]} the"} for seed in range(5)]
-    list(sync_simhash.ingest(index, [*copies, *others], verify=False))
-    server.request("POST", f"/{index}/_refresh")
-    page = simhash.search_distinct(index, {"query": {"match": {"body": "the"}}}, size=4, total=True)
-    assert (page[0].similar_count, len(page), page.total) == (1_499, 4, 5)
-    last = simhash.search_distinct(index, {"query": {"match": {"body": "the"}}}, size=4, after=page.after)
-    assert (len(last), last.after) == (1, None)
-
-
 def searches_of(server, index):
     return server.request("GET", f"/{index}/_stats/search")["_all"]["total"]["search"]["query_total"]
 

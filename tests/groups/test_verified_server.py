@@ -7,7 +7,7 @@ import pytest
 
 from es_simhash import InvalidInputError, MappingError, fingerprint_fields
 from es_simhash.mapping.meta import marker_properties, read_settings
-from tests.reference import are_neighbours, canonical_order, distance, jaccard, star_of
+from tests.reference import are_neighbours, canonical_order, star_of
 from tests.servers.support import ONE_SHARD, put, read_all, stored_groups, texts
 
 MAPPINGS = {
@@ -103,20 +103,6 @@ def test_the_result_is_the_rules(server, index, simhash, grouping):
 
 def list_of(canonical):
     return canonical if isinstance(canonical, list) else [canonical]
-
-
-def test_a_text_that_a_plain_update_changed(server, index, simhash):
-    """The present text decides, not the one of the fingerprint."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    same = fingerprint_fields(7)
-    text = "the council approved the new bridge on tuesday"
-    put(server, index, [{"_id": id_, "body": text, **same} for id_ in "abc"])
-    report = simhash.reconcile(index, verify=True)
-    assert (report.groups, report.duplicates) == (1, 2)
-    server.request("POST", f"/{index}/_update/b?refresh=true", {"doc": {"body": "shares of the chip maker fell again"}})
-    report = simhash.reconcile(index)
-    assert (report.groups, report.changed, report.unread) == (2, 1, 0)
-    assert stored_groups(read_all(server, index)) == {"a": "a", "b": "b", "c": "a"}
 
 
 def test_fields_that_cannot_decide(server, index, simhash):
@@ -249,28 +235,3 @@ def test_groups_sorted_filtered_and_shown(server, index, simhash):
         assert {each.id: dict(each.source) for each in group.members} == {
             id_: {"views": stored[id_]["views"]} if "views" in stored[id_] else {} for id_ in expected[group.id]
         }
-
-
-def test_pairs_whose_texts_are_similar(server, index, simhash):
-    """Texts are compared as they are now; one that cannot be read is in a pair that says so."""
-    fill(simhash, server, index)
-    stored = read_all(server, index)
-
-    def similarity(a, b):
-        texts_of = stored[a].get("body"), stored[b].get("body")
-        return -1 if None in texts_of else float(jaccard(*texts_of))
-
-    numbers = {id_: int(source["simhash"]["fingerprint"], 16) for id_, source in stored.items()}
-    near = {
-        (a, b): similarity(a, b)
-        for a in stored
-        for b in stored
-        if a < b and distance(numbers[a], numbers[b]) <= 4 and not 0 <= similarity(a, b) < 0.5
-    }
-    pairs = {
-        (min(p.id, p.other_id), max(p.id, p.other_id)): p for p in simhash.pairs(index, max_distance=4, verify=0.5)
-    }
-    assert {key: -1 if pair.unverified else pair.similarity for key, pair in pairs.items()} == near
-    assert sum(each >= 0.5 for each in near.values()) > 10
-    between = list(simhash.pairs(index, f"{index}*", max_distance=4, verify=0.5))
-    assert len(between) == 2 * len(near)

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import importlib
+import itertools
 import json
 
 import pytest
@@ -176,22 +177,6 @@ def test_what_is_no_document_is_reported_and_passed_on(thing):
     assert len(problems) == 1
 
 
-def test_several_fields_are_read_in_order():
-    """Title and body make one text; a missing one is left out."""
-    both, one = helped({"title": "Bridge", "body": TEXT}, {"body": TEXT}, text_field=["title", "body"])
-    assert both["simhash"] == fields(f"Bridge\n{TEXT}")
-    assert one["simhash"] == fields(TEXT)
-
-
-@pytest.mark.parametrize(
-    "document", [{"article": {"body": TEXT}}, {"article.body": TEXT}, {"article": [{"body": TEXT}, {"n": 1}]}]
-)
-def test_paths_are_read_nested_dotted_and_through_lists(document):
-    """All the ways in which a document may spell a field."""
-    [action] = helped(document, text_field="article.body")
-    assert action["simhash"] == fields(TEXT)
-
-
 def test_another_prefix():
     """The prefix is the caller's to choose."""
     [action] = helped({"body": TEXT}, prefix="body_hash", value=False)
@@ -206,70 +191,55 @@ def test_a_clash_with_the_users_own_field_is_reported():
     assert "choose another prefix" in problems[0].reason
 
 
-class TestUpdates:
-    """Partial updates change, clear or leave the fields, as they change, clear or leave the text."""
+@pytest.mark.parametrize(
+    ("doc", "text_field", "ours", "problem"),
+    [
+        # The server merges objects: a null takes the place of what another text may have left there.
+        ({"body": TEXT}, "body", {**fields(TEXT), **NOTHING_ELSE}, ""),
+        ({"body": None}, "body", None, ""),
+        ({"body": "?!"}, "body", None, ""),
+        ({"article": None}, "article.body", None, ""),
+        ({"views": 3}, "body", ..., ""),
+        ({"article": {"views": 3}}, "article.body", ..., ""),
+        # The other half is not at hand.
+        ({"title": "New"}, ["title", "body"], None, "backfill"),
+    ],
+)
+def test_an_update_changes_our_fields_as_it_changes_the_text(doc, text_field, ours, problem):
+    """They are changed, cleared, or left as they are."""
+    problems = []
+    update = {"_op_type": "update", "_id": "1", "doc": doc}
+    [action] = helped(update, text_field=text_field, on_problem=problems.append)
+    assert action == update | {"doc": doc if ours is ... else {**doc, "simhash": ours}}
+    assert [problem in each.reason for each in problems] == [True] * bool(problem)
 
-    def test_new_text_new_fingerprint(self):
-        """The doc carries the object, with a null for what another text may have left there."""
-        [action] = helped({"_op_type": "update", "_id": "1", "doc": {"body": TEXT}})
-        assert action["doc"] == {"body": TEXT, "simhash": {**fields(TEXT), **NOTHING_ELSE}}
 
-    def test_a_text_with_passages_and_no_fingerprint(self):
-        """The server merges objects: what is not stated stays, so everything is."""
-        [action] = helped(
-            {"_op_type": "update", "_id": "1", "doc": {"body": "the of and to in the of and"}},
-            scheme="keywords",
-            passages=True,
-        )
-        own = action["doc"]["simhash"]
-        assert set(own) == set(FINGERPRINTED) | set(GROUPED)
-        assert [name for name in own if own[name] is not None] == ["passages"]
+def test_an_update_to_a_text_with_passages_and_no_fingerprint():
+    """The server merges objects: what is not stated stays, so everything is."""
+    [action] = helped(
+        {"_op_type": "update", "_id": "1", "doc": {"body": "the of and to in the of and"}},
+        scheme="keywords",
+        passages=True,
+    )
+    own = action["doc"]["simhash"]
+    assert set(own) == set(FINGERPRINTED) | set(GROUPED)
+    assert [name for name in own if own[name] is not None] == ["passages"]
 
-    @pytest.mark.parametrize("text", [None, "", "?!"])
-    def test_text_cleared_fields_cleared(self, text):
-        """A null takes the place of the stored object."""
-        [action] = helped({"_op_type": "update", "_id": "1", "doc": {"body": text}})
-        assert action["doc"] == {"body": text, "simhash": None}
 
-    def test_text_untouched_fields_untouched(self):
-        """The doc goes on as it is."""
-        [action] = helped({"_op_type": "update", "_id": "1", "doc": {"views": 3}})
-        assert action["doc"] == {"views": 3}
+def test_an_upsert_is_a_whole_document():
+    """It gets a fingerprint of its own, beside that of the doc."""
+    [action] = helped({"_op_type": "update", "_source": {"doc": {"body": TEXT}, "upsert": {"body": OTHER}}})
+    assert action["_source"]["doc"]["simhash"] == {**fields(TEXT), **NOTHING_ELSE}
+    assert action["_source"]["upsert"]["simhash"] == fields(OTHER)
 
-    def test_a_null_above_a_path_clears(self):
-        """``{"article": null}`` takes the text with it."""
-        [action] = helped({"_op_type": "update", "doc": {"article": None}}, text_field="article.body")
-        assert action["doc"] == {"article": None, "simhash": None}
 
-    def test_an_object_beside_a_path_does_not(self):
-        """``{"article": {"views": 3}}`` is merged, and leaves the text."""
-        [action] = helped({"_op_type": "update", "doc": {"article": {"views": 3}}}, text_field="article.body")
-        assert action["doc"] == {"article": {"views": 3}}
-
-    def test_an_upsert_is_a_whole_document(self):
-        """It gets a fingerprint of its own, beside that of the doc."""
-        [action] = helped({"_op_type": "update", "_source": {"doc": {"body": TEXT}, "upsert": {"body": OTHER}}})
-        assert action["_source"]["doc"]["simhash"] == {**fields(TEXT), **NOTHING_ELSE}
-        assert action["_source"]["upsert"]["simhash"] == fields(OTHER)
-
-    def test_some_of_several_fields(self):
-        """The other half is not at hand: the fields are cleared, and that is reported."""
-        problems = []
-        [action] = helped(
-            {"_op_type": "update", "_id": "1", "doc": {"title": "New"}},
-            text_field=["title", "body"],
-            on_problem=problems.append,
-        )
-        assert action["doc"] == {"title": "New", "simhash": None}
-        assert "backfill" in problems[0].reason
-
-    @pytest.mark.parametrize("script", ["ctx._source.n += 1", {"source": "x", "params": {"n": 1}}, {"id": "stored"}])
-    def test_a_script_is_passed_on(self, script):
-        """And reported, so that a backfill can repair what it leaves."""
-        problems = []
-        [action] = helped({"_op_type": "update", "_id": "1", "script": script}, on_problem=problems.append)
-        assert action["script"] == script
-        assert "left as it was" in problems[0].reason
+@pytest.mark.parametrize("script", ["ctx._source.n += 1", {"source": "x", "params": {"n": 1}}, {"id": "stored"}])
+def test_a_script_is_passed_on(script):
+    """And reported, so that a backfill can repair what it leaves."""
+    problems = []
+    [action] = helped({"_op_type": "update", "_id": "1", "script": script}, on_problem=problems.append)
+    assert action["script"] == script
+    assert "left as it was" in problems[0].reason
 
 
 def test_ids_for_documents_without():
@@ -316,14 +286,7 @@ def test_what_came_before_a_broken_source_is_passed_on():
 
 def test_constant_memory_over_an_endless_source():
     """Nothing waits for the end of the source."""
-
-    def endless():
-        n = 0
-        while True:
-            yield {"n": n, "body": TEXT}
-            n += 1
-
-    finished = with_fingerprints(endless(), text_field="body")
+    finished = with_fingerprints(({"n": n, "body": TEXT} for n in itertools.count()), text_field="body")
     assert [next(finished)["n"] for _ in range(1000)] == list(range(1000))
 
 

@@ -1,14 +1,11 @@
 """Near-duplicates decided about as they are written, on real servers."""
 
-import asyncio
-
 import pytest
 
-from es_simhash import AsyncSimHashClient
 from tests.estates.wire import Wire
 from tests.servers.batches import ingest_in_batches
 from tests.servers.fixtures import client_through
-from tests.servers.support import ONE_SHARD, ByDistance, numbered, read_all, send_lines, stored_groups, texts
+from tests.servers.support import ONE_SHARD, ByDistance, read_all, send_lines, stored_groups, texts
 
 
 @pytest.fixture
@@ -49,8 +46,9 @@ def test_skip_loses_no_update(server, index, simhash):
         server.request("DELETE", f"/{index}/_doc/h?refresh=true")
 
 
-def test_a_tagged_document_says_that_its_leader_is_not_there(server, index):
-    """Also where the rest of the batch gets no answer, so that nothing is decided again."""
+@pytest.mark.parametrize("on_duplicate", ["tag", "skip"])
+def test_a_leader_that_was_refused_before_the_server_went_away(server, index, on_duplicate):
+    """What is tagged says so; of what was skipped for it nothing is told, since nobody knows what has its place."""
     cut = Wire(script={("bulk", number): "unreachable" for number in range(2, 20)})
     one, other = texts(2)
     documents = [
@@ -59,29 +57,18 @@ def test_a_tagged_document_says_that_its_leader_is_not_there(server, index):
         {"_id": "c", "n": 1, "body": other},
         {"_op_type": "update", "_id": "c", "doc": {"n": 2}},  # goes into a request of its own
     ]
+    if on_duplicate == "skip":
+        documents = [*documents[:2], {"_id": "c", "n": 2, "body": one}]
     reports = []
     with client_through(server, cut) as simhash:
         mappings = {"properties": {"n": {"type": "integer"}}}
         simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
         with pytest.raises(Exception, match="(?i)connection|retries"):
-            reports.extend(simhash.ingest(index, documents))
-    assert [(report.id, report.action) for report in reports] == [("a", "refused"), ("b", "tagged"), ("c", "written")]
-    assert reports[1].reason == "'a' was not written, as far as is known: run reconcile"
-    assert reports[2].reason is None
-
-
-def test_a_document_skipped_for_one_that_got_no_answer_is_not_told(server, index):
-    """Its winner was to be written after the first one was refused, and nobody knows whether it is there."""
-    cut = Wire(script={("bulk", number): "unreachable" for number in range(2, 20)})
-    [text] = texts(1)
-    documents = [{"_id": id_, "n": n, "body": text} for id_, n in (("a", "no number"), ("b", 1), ("c", 2))]
-    reports = []
-    with client_through(server, cut) as simhash:
-        mappings = {"properties": {"n": {"type": "integer"}}}
-        simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
-        with pytest.raises(Exception, match="(?i)connection|retries"):
-            reports.extend(simhash.ingest(index, documents, on_duplicate="skip"))
-    assert [(report.id, report.action) for report in reports] == [("a", "refused")]
+            reports.extend(simhash.ingest(index, documents, on_duplicate=on_duplicate))
+    told = [(report.id, report.action, report.reason) for report in reports]
+    assert told[0][:2] == ("a", "refused")
+    doubt = "'a' was not written, as far as is known: run reconcile"
+    assert told[1:] == ([("b", "tagged", doubt), ("c", "written", None)] if on_duplicate == "tag" else [])
 
 
 def test_a_rollover_to_an_index_without_whole_sources_loses_nothing(server, index, simhash, client, call):
@@ -193,36 +180,6 @@ def test_updates_deletes_and_texts_without_features(server, index, simhash):
     groups = {id_: source["simhash"]["group"] for id_, source in documents.items()}
     assert groups == {"a": "a", "c": "c", "d": "d", "e": "e", "f": "a"}
     assert documents["c"]["seen"] is True
-
-
-@pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError, GeneratorExit])
-def test_documents_from_an_async_generator(server, index, async_client, runner, error):
-    """They are read beside the requests; what it gave before it broke is reported, and its own error comes out."""
-    documents = numbered(texts(250))
-
-    async def source(most):
-        for n, document in enumerate(documents):
-            if n == most:
-                raise error
-            await asyncio.sleep(0)
-            yield document
-
-    async def write(most):
-        simhash, reports = AsyncSimHashClient(async_client), []
-        try:
-            async for report in simhash.ingest(index, source(most), max_distance=3):
-                reports.append(report)
-        except error as broken:
-            reports.append(broken)
-        return reports
-
-    runner.run(AsyncSimHashClient(async_client).create_index(index, text_field="body", settings=ONE_SHARD))
-    *reports, broken = runner.run(write(130))
-    assert isinstance(broken, error)
-    assert [report.position for report in reports] == list(range(130))
-    assert len(read_all(server, index)) == 130
-    assert [report.position for report in runner.run(write(None))] == list(range(250))
-    assert len(read_all(server, index)) == 250
 
 
 def refused_writes(new):

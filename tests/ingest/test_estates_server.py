@@ -1,6 +1,5 @@
 """Ingest and groups on estates: pipelines, refused canonicals, several indices, one id in two shards."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,7 +8,6 @@ from opensearchpy import OpenSearch
 from es_simhash import MappingError, SimHashClient, fingerprint
 from tests.servers.batches import ingest_in_batches
 from tests.servers.removals import delete_duplicates
-from tests.servers.servers import send
 from tests.servers.support import ONE_SHARD, ByDistance, numbered, read_all, send_lines, texts
 
 TEXT, OTHER = texts(2, seed=5, edits=0)[0], texts(1, seed=9)[0]
@@ -195,27 +193,6 @@ def test_external_versions(index, simhash):
     assert simhash.reconcile(index).changed == 0
     assert simhash.reconcile(index, regroup=True, canonical="id").changed == 2
     assert [write(7), write(1_000_000)] == ["refused", "written"]  # it is the canonical now
-
-
-def test_no_conditional_write_keeps_an_external_version(server, index):
-    """What docs/design.md quotes: the servers refuse every write that is conditional and keeps the owner's number."""
-    server.request("PUT", f"/{index}/_doc/1?version=7&version_type=external", {"n": 1})
-    found = server.request("GET", f"/{index}/_doc/1")
-    condition = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
-    own = {"_index": index, "_id": "1", "version": 7, "version_type": "external_gte"}
-    for lines, words in (
-        ([{"index": {**own, **condition}}, {"n": 2}], "compare and write operations can not use versioning"),
-        ([{"update": own}, {"doc": {"n": 2}}], "Update requests do not support versioning"),
-    ):
-        status, answer, _ = send(
-            server.url, "POST", "/_bulk", "".join(json.dumps(each) + "\n" for each in lines).encode()
-        )
-        assert status == 400
-        assert words in str(answer)
-    # What is accepted is not conditional: the second silently replaces the first.
-    for n in (3, 4):
-        server.request("PUT", f"/{index}/_doc/1?version=7&version_type=external_gte", {"n": n})
-    assert server.request("GET", f"/{index}/_doc/1")["_source"] == {"n": 4}
 
 
 def test_one_id_under_several_routing_values(server, index, simhash, tmp_path):

@@ -13,7 +13,7 @@ from es_simhash.ingest.near import NearLookup
 from es_simhash.lookup import index_table as reading, lookup_options as request
 from tests.servers.batches import ingest_in_batches
 from tests.servers.fixtures import make_client
-from tests.servers.support import ONE_SHARD, document, fill, planted, put, random_texts, resize, texts
+from tests.servers.support import ONE_SHARD, document, fill, planted, put, random_texts, texts
 
 EMPTY = {"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "-1"}
 
@@ -73,60 +73,6 @@ def test_texts_come_with_the_rest(server, index, simhash, client, call, monkeypa
     plain = {way: [(each.id, each.canonical, each.distance, each.similarity) for each in found[way]] for way in found}
     assert plain["memory"] == plain["server"]
     assert sum(each.action == "tagged" for each in found["memory"]) > 30
-
-
-@pytest.fixture
-def pages(monkeypatch):
-    """Ranges are small; return the number of fingerprints in each that is read from now on."""
-    found, take = [], reading.IndexTable._take
-    monkeypatch.setattr(reading, "PAGE", 16)
-
-    def noting(self, keys):
-        found.append(len(keys))
-        return take(self, keys)
-
-    monkeypatch.setattr(reading.IndexTable, "_take", noting)
-    return found
-
-
-@pytest.fixture
-def kept_in(monkeypatch):
-    """Return a function that returns the fingerprints that an ingest reads into memory."""
-    tables, catch_up = [], reading.IndexTable.catch_up
-
-    async def noting(self, server, *, documents):
-        await catch_up(self, server, documents=documents)
-        tables.append(self)
-
-    def kept_in(index, simhash):
-        assert not list(simhash.ingest(index, [], verify=False, lookups="memory"))
-        parts = [tables[-1]._tail, *(each.ordered for each in tables[-1]._levels)]
-        return sorted({value for part in parts for value in part.tolist()})
-
-    monkeypatch.setattr(reading.IndexTable, "catch_up", noting)
-    return kept_in
-
-
-def test_fingerprints_of_all_ranges_are_kept(server, index, simhash, pages, kept_in):
-    """The smallest and the largest of 64 bits too, whatever their sign."""
-    edges, farthest = [0, 1, 2**63 - 2, 2**63 + 1, 2**64 - 2, 2**64 - 1], [2**63 - 1, 2**63]
-    simhash.create_index(index, text_field="body", settings={**EMPTY, "number_of_shards": 2})
-    fill(server, index, [*planted(60), *edges])
-    assert kept_in(index, simhash) == sorted({*planted(60), *edges})
-    assert len(pages) > 1
-    fill(server, index, [*planted(60), *edges, *farthest])
-    assert kept_in(index, simhash) == sorted({*planted(60), *edges, *farthest})
-
-
-def test_numbers_that_repeat_in_a_shrunk_index(server, index, simhash, pages):
-    """Each shard counted its own operations, so that documents of one shard have the same number now."""
-    found, small = texts(60, seed=3), f"{index}-small"
-    simhash.create_index(index, text_field="body", settings={**EMPTY, "number_of_shards": 8})
-    fill(server, index, [fingerprint(each) for each in found])
-    resize(server, index, small, 1)
-    given = [{"_id": f"n{n}", "body": text} for n, text in enumerate(found)]
-    assert len(tagged(simhash.ingest(small, given, max_distance=3, verify=False, lookups="memory"))) == 60
-    assert len(pages) > 60 // 16
 
 
 def test_a_document_without_the_signed_copy_is_read(server, index, simhash, client, call, monkeypatch):

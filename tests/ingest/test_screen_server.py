@@ -103,7 +103,7 @@ def test_the_answers_are_the_decisions_of_an_ingest(server, client, call, simhas
     assert {each.place is None for each in screened if each.answer == "near"} == {True, False}
 
 
-@pytest.mark.parametrize("count", [1, 600])
+@pytest.mark.parametrize("count", [1, 200])
 def test_an_alias_of_two_text_fields(server, call, simhash, index, count):
     """The texts of a document are joined; a document of an id that the write index has would be written."""
     names = [index, f"{index}-copy"]

@@ -34,7 +34,6 @@ GROUPINGS = [
     {"max_distance": 14, "verify": False, "per": "source.raw", "within": ("published", "3d")},
 ]
 NAMES = ["text", "per", "within", "values"]
-groupings = pytest.mark.parametrize("grouping", GROUPINGS, ids=NAMES)
 # Small batches and large ones: what a batch does not see depends on its size, not on the grouping.
 SIZES = [7, 60, 60, 7]
 batches = pytest.mark.parametrize(("grouping", "batch"), [*zip(GROUPINGS, SIZES, strict=True)], ids=NAMES)
@@ -133,16 +132,6 @@ def test_tags_are_those_of_the_rule(server, index, simhash, client, call, groupi
         else:
             assert report.similarity == pytest.approx(similarity_of(documents[n], documents[c]))
             assert report.to_dict()["similarity"] == report.similarity
-
-
-@groupings
-def test_skip_writes_no_neighbour_of_what_is_there(server, index, simhash, client, call, grouping):
-    """And everything else."""
-    create(simhash, index)
-    documents = make_documents(90, seed=3)
-    expected = expected_star(documents, grouping)
-    ingest_in_batches(client, call, index, documents, batch=20, in_flight=50, on_duplicate="skip", **grouping)
-    assert set(read_all(server, index)) == {f"{n:05d}" for n, c in enumerate(expected) if n == c}
 
 
 def test_a_text_that_cannot_be_read_is_told(server, index, simhash):

@@ -5,7 +5,6 @@ import pytest
 from es_simhash import (
     AsyncSimHashClient,
     InvalidInputError,
-    MappingError,
     SchemeMismatchError,
     SimHashClient,
     Verification,
@@ -142,20 +141,6 @@ def own_lookups(simhash, index):
 EVERY = [["0"], ["1"], ["2"]] * 2
 
 
-def test_an_index_created_again_without_our_fields(server, index, make_simhash):
-    """It is an error, as it is for a client that never saw the old one."""
-    ours, theirs = make_simhash(), make_simhash()
-    fill_with(theirs, server, index, "keywords")
-    assert own_lookups(ours, index) == EVERY
-    server.request("DELETE", f"/{index}")
-    server.request("PUT", f"/{index}", {"settings": THREE_SHARDS})
-    with pytest.raises(MappingError):
-        ours.find_near_dups(index, WORDS[0])
-    server.request("DELETE", f"/{index}")
-    with pytest.raises(Exception, match="index_not_found"):
-        ours.find_near_dups(index, WORDS[0])
-
-
 def scheme_and_ids(simhash, index, number, kind):
     """Return the scheme that a lookup of *kind* went by, and what it found of the text of that number."""
     text = WORDS[number]
@@ -173,7 +158,7 @@ def test_lookups_between_replacements_as_fast_as_they_go(server, index, make_sim
     """However fast another program deletes, creates and fills an index, the next lookup is right."""
     ours = make_simhash()
     schemes = ("keywords", "shingles")
-    for turn in range(16):
+    for turn in range(8):
         scheme = get_scheme(schemes[turn % 2])
         if turn:
             server.request("DELETE", f"/{index}")
@@ -202,7 +187,7 @@ def test_an_alias_that_moves_between_two_lookups(server, index, make_simhash):
         fill_with(theirs, server, name, scheme.partition("-")[0])
     server.request("POST", "/_aliases", {"actions": [{"add": {"index": names[0], "alias": alias}}]})
     now = 0
-    for turn in range(12):
+    for turn in range(6):
         kind = ("near", "many", "far")[turn % 3]
         found = scheme_and_ids(ours, alias, turn % 3, kind)
         assert found == (schemes[now], [str(turn % 3)])
@@ -214,20 +199,6 @@ def test_an_alias_that_moves_between_two_lookups(server, index, make_simhash):
         now = 1 - now
         found = scheme_and_ids(ours, alias, turn % 3, kind)
         assert found == (schemes[now], [str(turn % 3)])
-
-
-def test_another_scheme_in_the_same_index(server, index, make_simhash):
-    """After remove_fields, a prefix may get another scheme; the old marker stays in the mapping, and means nothing."""
-    ours, theirs = make_simhash(), make_simhash()
-    fill_with(theirs, server, index, "keywords")
-    for scheme in ("shingles", "keywords", "shingles"):
-        assert own_lookups(ours, index) == EVERY
-        theirs.remove_fields(index)
-        theirs.put_mapping(index, scheme=scheme, text_field="body")
-        list(theirs.backfill(index))
-        server.request("POST", f"/{index}/_refresh")
-        found = ours.find_near_dups(index, WORDS[0], max_distance=0)
-        assert ([each.id for each in found], found.scheme) == (["0"], get_scheme(scheme))
 
 
 def test_indices_without_a_marker(server, index, make_simhash):

@@ -1,18 +1,17 @@
 """Many lookups with fingerprints in memory, on real servers: they find what asking the server for each finds."""
 
 import random
-import uuid
 
 import pytest
 
-from es_simhash import InvalidInputError, NearDups, SimHashClient, build_mapping, fingerprint, fingerprint_fields
+from es_simhash import InvalidInputError, NearDups, build_mapping, fingerprint, fingerprint_fields
 from es_simhash.lookup import index_table as reading, lookup_options as request
 from es_simhash.lookup.lookup_options import Sizes
 from es_simhash.mapping.context import IndexStats
-from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, fill, open_contexts, planted, put, send_lines, texts, truth
 
-STORED = planted(250)
+# The smallest and the largest of 64 bits too, whatever their sign.
+STORED = [*planted(250), 0, 1, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
 ASKED = [*random.Random(4).sample(STORED, 20), 0, None, 2**64, STORED[0], *(each ^ 0b1011 for each in STORED[::17])]
 
 
@@ -87,11 +86,17 @@ def test_routing_restricts_the_reading(server, index, simhash):
 
 
 def test_more_documents_than_a_page(server, index, simhash):
-    """A fingerprint that very many documents have: the server is asked for it, and the others stay in memory."""
+    """
+    A fingerprint that very many documents have: all are returned, beyond the result window of 10,000. The server is
+    asked for it, and the others stay in memory.
+    """
     simhash.create_index(index, settings=ONE_SHARD)
     fill(server, index, [7] * 10_050 + STORED)
     found = assert_equal(simhash, index, {"fingerprints": [7, *STORED[:20]]}, max_distance=3)
-    assert len(found[0][0]) == 10_050
+    assert len(found[0][0]) == len({each.id for each in found[0][0]}) == 10_050
+    assert len(simhash.find_near_dups(index, fingerprint=7, max_distance=0)) == 10_050
+    assert len(simhash.find_near_dups(index, fingerprint=7, size=5)) == 5
+    assert open_contexts(server, index) == 0
 
 
 def test_an_index_that_is_made_anew(server, index, sync_simhash):
@@ -139,41 +144,19 @@ def test_auto_reads_and_gives_up(server, index, simhash, monkeypatch):
     assert open_contexts(server, index) == 0
 
 
-def test_a_data_stream(opensearch):
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_a_data_stream(server, index, simhash):
     """It is read over all its indices."""
-    index = f"test-{uuid.uuid4().hex}"
-    client = make_client(opensearch)
-    simhash = SimHashClient(client)
-    template = {
-        "index_patterns": [f"{index}*"],
-        "data_stream": {},
-        "priority": 500,
-        "template": {"mappings": build_mapping(), "settings": ONE_SHARD},
-    }
-    opensearch.request("PUT", f"/_index_template/{index}", template)
+    template = {"mappings": build_mapping(), "settings": ONE_SHARD}
+    template = {"index_patterns": [f"{index}*"], "data_stream": {}, "priority": 500, "template": template}
+    server.request("PUT", f"/_index_template/{index}", template)
     try:
         for part in (STORED[:150], STORED[150:]):
-            lines = []
-            for each in part:
-                lines += [
-                    {"create": {"_index": index}},
-                    {"@timestamp": "2026-01-01T00:00:00Z", **fingerprint_fields(each)},
-                ]
-            send_lines(opensearch, lines)
-            opensearch.request("POST", f"/{index}/_rollover")
+            fields = [{"@timestamp": "2026-01-01T00:00:00Z", **fingerprint_fields(each)} for each in part]
+            send_lines(server, [line for each in fields for line in ({"create": {"_index": index}}, each)])
+            server.request("POST", f"/{index}/_rollover")
         found = assert_equal(simhash, index, {"fingerprints": ASKED}, max_distance=8)
         assert [len(each[0]) for each in found[:20]] == [len(truth(STORED, each, 8)) for each in ASKED[:20]]
     finally:
-        opensearch.request("DELETE", f"/_data_stream/{index}")
-        opensearch.request("DELETE", f"/_index_template/{index}")
-        client.close()
-
-
-def test_a_closed_index_is_named(server, index, simhash):
-    """In the words of the client, as without memory: it says nothing of points in time."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    fill(server, index, STORED[:3])
-    server.request("POST", f"/{index}/_close")
-    with pytest.raises(Exception, match="index_closed_exception") as failure:
-        simhash.find_near_dups_many(index, fingerprints=ASKED, max_distance=3, lookups="memory")
-    assert not isinstance(failure.value, InvalidInputError)
+        server.remove(index)
+        server.request("DELETE", f"/_index_template/{index}")

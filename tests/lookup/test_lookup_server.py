@@ -4,35 +4,23 @@ import random
 
 import pytest
 
-from es_simhash import IncompleteSearchError, InvalidInputError, MappingError, SchemeMismatchError, fingerprint_fields
-from es_simhash.hashing import fingerprint
+from es_simhash import IncompleteSearchError, InvalidInputError, fingerprint_fields
 from tests.servers.support import ONE_SHARD, fill, open_contexts, planted, send_lines, truth
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 
 
 def test_lookups_return_what_an_exhaustive_comparison_returns(server, index, simhash):
-    """Every distance from 0 to 20 and 64, with the plan that is chosen for it."""
-    fingerprints = planted(3_000)
+    """Every other distance from 0 to 20, and 64, with the plan that is chosen for it."""
+    fingerprints = planted(1_000)
     simhash.create_index(index, settings={"number_of_shards": 3, "number_of_replicas": 0})
     fill(server, index, fingerprints)
     chance = random.Random(2)
-    for max_distance in [*range(21), 64]:
-        for wanted in chance.sample(fingerprints, 3):
+    for max_distance in [*range(0, 21, 2), 64]:
+        for wanted in chance.sample(fingerprints, 2):
             found = simhash.find_near_dups(index, fingerprint=wanted, max_distance=max_distance)
             assert [(each.distance, each.id) for each in found] == truth(fingerprints, wanted, max_distance)
             assert found.complete
-
-
-def test_more_candidates_than_any_page(server, index, simhash):
-    """12,001 documents equal to the question: all are returned, beyond the result window of 10,000."""
-    simhash.create_index(index, settings=ONE_SHARD)
-    fill(server, index, [7] * 12_001)
-    found = simhash.find_near_dups(index, fingerprint=7, max_distance=0)
-    assert len(found) == len({each.id for each in found}) == 12_001
-    assert found.complete
-    assert len(simhash.find_near_dups(index, fingerprint=7, size=5)) == 5
-    assert open_contexts(server, index) == 0
 
 
 def test_a_lowered_limit_is_named(server, index, simhash):
@@ -68,32 +56,6 @@ def test_many_pages_of_several_indices(server, index, simhash):
     assert open_contexts(server, index) == 0
 
 
-def test_text_document_and_many_agree(server, index, simhash):
-    """A lookup by text, by fingerprint, by document id and in a batch: by the rule, and by bits alone."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD, max_distance=12)
-    texts = [TEXT, TEXT.replace("Tuesday", "Monday"), f"{TEXT} (Agency)", "Shares fell after the forecast.", "…"]
-    documents = [{"_id": str(n), "body": text} for n, text in enumerate(texts)]
-    reports = list(simhash.ingest(index, documents, on_duplicate=None))
-    assert [report.action for report in reports] == ["written"] * 5
-    server.request("POST", f"/{index}/_refresh")
-    found = simhash.find_near_dups(index, TEXT, max_distance=12)
-    assert {each.id for each in found} == {"0", "1", "2"}
-    assert str(found.rule) == "within 12 bits, texts not compared"
-    by_fingerprint = simhash.find_near_dups(index, fingerprint=fingerprint(TEXT))
-    assert by_fingerprint.items == found.items
-    assert str(by_fingerprint.rule).endswith("as the index records; a fingerprint has no text to compare")
-    # A weekday is a tenth of the shingles of so short a text.
-    by_rule = simhash.find_near_dups(index, TEXT)
-    assert [each.id for each in by_rule] == ["0", "2"]
-    assert by_rule.rule.words == "within 12 bits, at least 80 % of the 7-letter shingles are the same"
-    [rejected] = by_rule.rejected
-    assert (rejected.near_dup.id, rejected.because, 0 < rejected.near_dup.similarity < 0.8) == ("1", "texts", True)
-    assert [each.id for each in simhash.find_near_dups_of(index, "0")] == ["2"]
-    many = simhash.find_near_dups_many(index, [*texts, None])
-    assert [[each.id for each in one] for one in many[:5]] == [["0", "2"], ["1"], ["2", "0"], ["3"], []]
-    assert isinstance(many[5], TypeError)
-
-
 def test_filter_exclude_source_and_routing(server, index, simhash):
     """What a search offers beside the lookup."""
     simhash.create_index(index, settings={"number_of_shards": 4, "number_of_replicas": 0})
@@ -113,18 +75,6 @@ def test_filter_exclude_source_and_routing(server, index, simhash):
     assert {int(each.id) % 2 for each in found} == {1}
 
 
-def test_several_indices_alias_and_wildcard(server, index, simhash):
-    """Hits name the index that holds them, and order is by distance, index, id."""
-    for part in "ab":
-        simhash.create_index(f"{index}-{part}", settings=ONE_SHARD)
-        fill(server, f"{index}-{part}", [1, 0])
-    server.request("POST", "/_aliases", {"actions": [{"add": {"index": f"{index}-*", "alias": f"{index}-alias"}}]})
-    expected = [(0, f"{index}-a", "00001"), (0, f"{index}-b", "00001"), (1, f"{index}-a", "00000")]
-    for name in (f"{index}-*", f"{index}-alias", [f"{index}-a", f"{index}-b"], f"{index}-a,{index}-b"):
-        found = simhash.find_near_dups(name, fingerprint=0)
-        assert [(each.distance, each.index, each.id) for each in found[:3]] == expected
-
-
 def test_a_lookup_beside_an_index_without_our_fields(server, index, make_simhash):
     """A server without scripts refuses the plan in some shards only: those of the other index have nothing to run."""
     make_simhash().create_index(f"{index}-ours", settings=ONE_SHARD)
@@ -134,44 +84,6 @@ def test_a_lookup_beside_an_index_without_our_fields(server, index, make_simhash
     fill(server, f"{index}-ours", [1, 0])
     found = make_simhash().find_near_dups(f"{index}-*", fingerprint=0, max_distance=9)
     assert sorted(each.id for each in found)[:2] == ["00000", "00001"]
-
-
-def test_names_that_match_nothing(index, simhash):
-    """A wildcard answers 200 with zero shards: that is not the same as no near-duplicates."""
-    with pytest.raises(IncompleteSearchError, match="no index matches"):
-        simhash.find_near_dups(f"{index}-nothing-*", TEXT)
-    with pytest.raises(Exception, match="no such index") as caught:
-        simhash.find_near_dups(f"{index}-nothing", TEXT)
-    assert type(caught.value).__name__ == "NotFoundError"
-
-
-def test_a_closed_index(server, index, simhash):
-    """The client's own error, which names the index."""
-    simhash.create_index(index, settings=ONE_SHARD)
-    server.request("POST", f"/{index}/_close")
-    with pytest.raises(Exception, match="closed"):
-        simhash.find_near_dups(index, TEXT)
-    [report] = simhash.check(index)
-    assert not report.ready
-    assert "open it" in report.problems[-1]
-
-
-def test_a_prefix_that_is_something_else(server, index, simhash):
-    """The index's simhash is the user's own keyword."""
-    server.request("PUT", f"/{index}", {"mappings": {"properties": {"simhash": {"type": "keyword"}}}})
-    for attempt in (lambda: simhash.find_near_dups(index, TEXT), lambda: simhash.put_mapping(index)):
-        with pytest.raises(MappingError, match=r"one of your own \('keyword'\).* choose another prefix"):
-            attempt()
-
-
-def test_schemes_do_not_mix(index, make_simhash):
-    """The index's scheme wins where none is asked for; another is refused, and both are named."""
-    make_simhash(scheme="keywords").create_index(index, settings=ONE_SHARD)
-    assert make_simhash().find_near_dups(index, TEXT).scheme.name == "keywords"
-    assert make_simhash(scheme="keywords").find_near_dups(index, TEXT).complete
-    with pytest.raises(SchemeMismatchError, match=r"keywords-1.*shingles") as caught:
-        make_simhash(scheme="shingles").find_near_dups(index, TEXT)
-    assert (caught.value.index_scheme, caught.value.client_scheme) == ("keywords-1", "shingles")
 
 
 def test_two_prefixes_side_by_side(server, index, make_simhash):
@@ -187,14 +99,14 @@ def test_two_prefixes_side_by_side(server, index, make_simhash):
     assert [each.id for each in make_simhash().find_near_dups(index, TEXT)] == ["1"]
 
 
-@pytest.mark.parametrize("text", ["…!?", "\ud800"], ids=["punctuation", "surrogate"])
-def test_texts_without_features_find_nothing(server, index, simhash, text):
+def test_texts_without_features_find_nothing(server, index, simhash):
     """Not even one another."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     list(simhash.ingest(index, [{"_id": "1", "body": "…"}, {"_id": "2", "body": TEXT}]))
     server.request("POST", f"/{index}/_refresh")
-    found = simhash.find_near_dups(index, text, max_distance=3)
-    assert (len(found), found.complete) == (0, True)
+    for text in ("…!?", "\ud800"):
+        found = simhash.find_near_dups(index, text, max_distance=3)
+        assert (len(found), found.complete) == (0, True)
 
 
 def test_a_text_of_two_megabytes(server, index, simhash):
@@ -207,15 +119,15 @@ def test_a_text_of_two_megabytes(server, index, simhash):
     assert [each.id for each in simhash.find_near_dups(index, text)] == ["1"]
 
 
-@pytest.mark.parametrize("id_", ["a/b c", 'quo"te', "新聞 1", "a?b=c&d", "%2F"])
-def test_ids_of_any_kind(server, index, simhash, id_):
+def test_ids_of_any_kind(server, index, simhash):
     """Slashes, quotes and other scripts in ids."""
+    ids = {"a/b c", 'quo"te', "新聞 1", "a?b=c&d", "%2F"}
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    list(simhash.ingest(index, [{"_id": id_, "body": TEXT}, {"_id": "other", "body": TEXT}]))
+    list(simhash.ingest(index, [{"_id": id_, "body": TEXT} for id_ in ids]))
     server.request("POST", f"/{index}/_refresh")
-    assert [each.id for each in simhash.find_near_dups_of(index, id_)] == ["other"]
-    assert [each.id for each in simhash.find_near_dups_of(index, "other")] == [id_]
-    assert [each.id for each in simhash.find_near_dups(index, TEXT, exclude_ids=[id_])] == ["other"]
+    for id_ in ids:
+        assert {each.id for each in simhash.find_near_dups_of(index, id_)} == ids - {id_}
+        assert {each.id for each in simhash.find_near_dups(index, TEXT, exclude_ids=[id_])} == ids - {id_}
 
 
 @pytest.mark.parametrize(

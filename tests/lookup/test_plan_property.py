@@ -1,5 +1,7 @@
 """Soundness of lookup plans: no pair within the distance is ever excluded."""
 
+from math import inf
+
 from hypothesis import given, strategies as st
 
 from es_simhash.hashing import block_terms
@@ -43,18 +45,16 @@ def test_no_plan_excludes_a_fingerprint_within_its_distance(data, fingerprint, m
 
 @given(st.integers(4, 20), st.integers(0, 20))
 def test_the_fewest_clauses_that_match(steps, max_distance):
-    """Over every way to spend the distance, counted one by one."""
+    """Over every way to spend the distance, block after block."""
     plan = LookupPlan(max_distance, steps)
-    ways = (
-        (a, b, c, d)
-        for a in range(17)
-        for b in range(17)
-        for c in range(17)
-        for d in range(max_distance - a - b - c + 1)
-        if a + b + c <= max_distance
-    )
-    fewest = min(sum(distance <= r for distance, each in zip(way, plan.radii) for r in each) for way in ways)
-    assert plan.minimum_should_match == fewest
+    fewest = [0] + [inf] * max_distance  # by what is spent
+    for radii in plan.radii:
+        matched = [sum(distance <= radius for radius in radii) for distance in range(17)]
+        fewest = [
+            min(fewest[spent - own] + matched[own] for own in range(min(spent, 16) + 1))
+            for spent in range(max_distance + 1)
+        ]
+    assert plan.minimum_should_match == min(fewest)
     assert 0 < pass_share(plan) <= 1
 
 

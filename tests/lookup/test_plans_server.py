@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from es_simhash import SimHashClient, fingerprint_fields
+from es_simhash import fingerprint_fields
 from es_simhash.client.port import finish, port_of
 from es_simhash.lookup import find as module
 from es_simhash.lookup.find_many import find_many
@@ -12,18 +12,17 @@ from es_simhash.lookup.lookup_options import LookupOptions, Sizes
 from es_simhash.lookup.plan import LookupPlan, explain_plan
 from es_simhash.mapping.context import IndexStats
 from tests.lookup.looking import planned
-from tests.servers.fixtures import make_client
-from tests.servers.support import ONE_SHARD, fill, planted, send_lines, truth
+from tests.servers.support import ONE_SHARD, fill, planted, put, truth
+
+PLANTED = planted(1_000)
 
 
 @pytest.fixture
-def filled(server, index, sync_client):
-    """An index of 1,000 planted fingerprints, and a sync client of ours."""
-    simhash = SimHashClient(sync_client)
-    simhash.create_index(index, settings=ONE_SHARD)
-    fingerprints = planted(1_000)
-    fill(server, index, fingerprints)
-    return simhash, fingerprints
+def filled(server, index, sync_simhash):
+    """A sync client of ours, and the index of 1,000 planted fingerprints."""
+    sync_simhash.create_index(index, settings=ONE_SHARD)
+    fill(server, index, PLANTED)
+    return sync_simhash
 
 
 def answer_of(found):
@@ -31,17 +30,16 @@ def answer_of(found):
 
 
 def test_every_plan_gives_the_exhaustive_answer(server, index, filled):
-    """Twelve plans for each distance, from the cheapest to the scan, with a script where the server has Painless."""
-    simhash, fingerprints = filled
+    """Six plans for a distance, from the cheapest to the scan, with a script where the server has Painless."""
     scripts = server.product == "opensearch"
-    for max_distance in range(17):
+    for max_distance in range(0, 17, 2):
         plans = [each.plan for each in explain_plan(max_distance, scripts=scripts)]
         chance = random.Random(max_distance)
-        wanted = chance.choice(fingerprints)
-        expected = truth(fingerprints, wanted, max_distance)
-        for plan in [plans[0], *chance.sample(plans, min(10, len(plans))), plans[-1]]:
+        wanted = chance.choice(PLANTED)
+        expected = truth(PLANTED, wanted, max_distance)
+        for plan in [plans[0], *chance.sample(plans, min(4, len(plans))), plans[-1]]:
             with planned(plan):
-                found = simhash.find_near_dups(index, fingerprint=wanted, max_distance=max_distance)
+                found = filled.find_near_dups(index, fingerprint=wanted, max_distance=max_distance)
             assert (answer_of(found), found.complete, found.plan) == (expected, True, plan), (max_distance, plan.name)
 
 
@@ -53,25 +51,24 @@ def searches(server, index):
 @pytest.mark.parametrize("max_distance", [0, 3, 8])
 def test_lookups_that_share_a_search(server, index, filled, max_distance):
     """They get the answers that they would get alone, for fewer searches than there are lookups."""
-    simhash, fingerprints = filled
-    wanted = [*random.Random(3).sample(fingerprints, 118), 0, 2**64 - 1]
-    expected = [truth(fingerprints, each, max_distance) for each in wanted]
+    wanted = [*random.Random(3).sample(PLANTED, 118), 0, 2**64 - 1]
+    expected = [truth(PLANTED, each, max_distance) for each in wanted]
     for _ in range(2):  # the second time with what was learnt of the server
-        simhash._context.stats.learn(index, IndexStats(1_000_000))  # a small index would be scanned, one by one
+        filled._context.stats.learn(index, IndexStats(1_000_000))  # a small index would be scanned, one by one
         before = searches(server, index)
-        many = simhash.find_near_dups_many(index, fingerprints=wanted, max_distance=max_distance)
+        many = filled.find_near_dups_many(index, fingerprints=wanted, max_distance=max_distance)
         assert [answer_of(each) for each in many] == expected
         assert all(each.complete for each in many)
     assert searches(server, index) - before < len(wanted)
 
 
-def test_a_shared_search_that_does_not_hold_all(index, filled, sync_client):
+@pytest.mark.usefixtures("filled")
+def test_a_shared_search_that_does_not_hold_all(index, sync_client):
     """Its lookups are asked again, each for itself."""
-    _, fingerprints = filled
     options = LookupOptions(max_distance=8, sizes=Sizes(first_page=10, largest_page=10))
     with planned(LookupPlan(8, 12)):
-        many = finish(find_many(port_of(sync_client), index, None, fingerprints[:30], options))
-    assert [answer_of(each) for each in many] == [truth(fingerprints, each, 8) for each in fingerprints[:30]]
+        many = finish(find_many(port_of(sync_client), index, None, PLANTED[:30], options))
+    assert [answer_of(each) for each in many] == [truth(PLANTED, each, 8) for each in PLANTED[:30]]
 
 
 @pytest.mark.parametrize("max_distance", [3, 20, 64])
@@ -82,7 +79,7 @@ def test_a_scan_reads_everything(server, index, simhash, max_distance, monkeypat
     fill(server, index, fingerprints)
     wanted = fingerprints[5]
     bare = {"simhash": {"fingerprint": fingerprint_fields(wanted)["simhash"]["fingerprint"]}, "title": "bare"}
-    send_lines(server, [{"index": {"_index": index, "_id": "bare"}}, bare])
+    put(server, index, [{"_id": "bare", **bare}])
     monkeypatch.setattr(module, "plan_lookup", lambda *_, **__: LookupPlan(max_distance))
     asked = {"fingerprint": wanted, "max_distance": max_distance}
     expected = sorted([*truth(fingerprints, wanted, max_distance), (0, "bare")])
@@ -101,56 +98,34 @@ def test_a_scan_reads_everything(server, index, simhash, max_distance, monkeypat
     assert [answer_of(each) for each in many] == [truth(fingerprints, wanted, max_distance), opposite]
 
 
-def test_a_script_lets_only_near_duplicates_travel(opensearch_index, opensearch_client):
+only_opensearch = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+
+
+@only_opensearch
+def test_a_script_lets_only_near_duplicates_travel(server, index, simhash):
     """And a document without the copy for scripts is judged by the client all the same."""
-    simhash, (server, index) = SimHashClient(opensearch_client), opensearch_index
     simhash.create_index(index, settings=ONE_SHARD)
-    near, far = 0b1, 0b11111
-    lines = [
-        line
-        for n, each in enumerate([near, far])
-        for line in ({"index": {"_index": index, "_id": str(n)}}, fingerprint_fields(each))
-    ]
-    for number, each in enumerate([near, far]):
-        lines += [{"index": {"_index": index, "_id": f"bare{number}"}}, fingerprint_fields(each, value=False)]
-    send_lines(server, lines)
+    for number, each in enumerate([0b1, 0b11111]):
+        put(server, index, [{"_id": str(number), **fingerprint_fields(each)}])
+        put(server, index, [{"_id": f"bare{number}", **fingerprint_fields(each, value=False)}])
     with planned(LookupPlan(3, 4, script=True)):
         found = simhash.find_near_dups(index, fingerprint=0)
     assert [each.id for each in found] == ["0", "bare0"]
     assert found.candidates == 3
 
 
-@pytest.fixture
-def opensearch_client(opensearch):
-    """A sync client of the OpenSearch server."""
-    with make_client(opensearch) as client:
-        yield client
-
-
-@pytest.fixture
-def opensearch_index(opensearch):
-    """The server, and the name of an index of this test's own on it."""
-    name = f"test-{random.getrandbits(64):x}"
-    yield opensearch, name
-    opensearch.remove(name)
-
-
-@pytest.mark.parametrize("max_distance", [3, 10, 13, 30])
-def test_expensive_queries_forbidden(opensearch_index, opensearch_client, max_distance):
+@only_opensearch
+def test_expensive_queries_forbidden(server, index, filled):
     """The plan with a script is refused once, another one answers, and the answer is the same."""
-    server, index = opensearch_index
-    simhash = SimHashClient(opensearch_client)
-    simhash.create_index(index, settings=ONE_SHARD)
-    fingerprints = planted(500)
-    fill(server, index, fingerprints)
     server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": False}})
     try:
-        [many] = simhash.find_near_dups_many(index, fingerprints=fingerprints[:1], max_distance=max_distance)
-        found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=max_distance)
+        for max_distance in (3, 13, 30):
+            expected = truth(PLANTED, PLANTED[0], max_distance)
+            [many] = filled.find_near_dups_many(index, fingerprints=PLANTED[:1], max_distance=max_distance)
+            found = filled.find_near_dups(index, fingerprint=PLANTED[0], max_distance=max_distance)
+            assert (answer_of(found), answer_of(many), found.plan.script) == (expected, expected, False)
     finally:
         server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": None}})
-    assert answer_of(found) == answer_of(many) == truth(fingerprints, fingerprints[0], max_distance)
-    assert not found.plan.script
 
 
 def test_a_filter_that_is_no_query(index, simhash):

@@ -9,7 +9,7 @@ import pytest
 from es_simhash import AsyncSimHashClient, SimHashClient
 from tests.servers.support import ONE_SHARD, numbered, read_all, texts
 
-kinds = pytest.mark.parametrize("kind", ["sync", "async client", "async source"])
+KINDS = ["sync", "async client", "async source"]
 
 
 @pytest.fixture
@@ -63,20 +63,24 @@ def source_of(kind, documents, ended, error=None):
     return source if kind == "async source" else blocking
 
 
-@kinds
-def test_a_source_that_breaks_off(server, index, ingest, kind):
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [(kind, OSError) for kind in KINDS] + [("async source", asyncio.CancelledError), ("async source", GeneratorExit)],
+)
+def test_a_source_that_breaks_off(server, index, ingest, kind, error):
     """What came before is written and reported; then its own error comes out."""
     found = []
-    with pytest.raises(OSError, match="disk"):
-        ingest(source_of(kind, numbered(texts(3)), threading.Event(), OSError("disk")), found.append)
-    assert len(found) == len(read_all(server, index)) == 3
+    with pytest.raises(error):
+        ingest(source_of(kind, numbered(texts(130)), threading.Event(), error("disk")), found.append)
+    assert [each.position for each in found] == list(range(130))
+    assert len(read_all(server, index)) == 130
 
 
 class EnoughError(Exception):
     """A caller has had enough reports."""
 
 
-@kinds
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_caller_that_stops_early(server, index, ingest, kind):
     """The source ends, wherever it waits, and no task stays."""
     ended = threading.Event()

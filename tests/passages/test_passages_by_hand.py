@@ -9,7 +9,7 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.resolve import begin_anew
 from es_simhash.passages.find_passages import find, find_of, stream
 from es_simhash.passages.lookup import PassageOptions
-from tests.transport.by_hand import ServerError, carry_out, drive, scripted
+from tests.transport.by_hand import carry_out, drive, scripted
 from tests.transport.fake_server import WHOLE, FakeServer, unmarked
 
 NOTICE = " ".join(f"notice{n * n}" for n in range(40))
@@ -40,12 +40,6 @@ def limit(monkeypatch):
 
 def look(server, text=NOTICE, *, context=None):
     return drive(begin_anew(lambda: find(scripted(context), "i", text, PassageOptions())), server)
-
-
-def failing(server, at, failure):
-    """Return *server* with the *failure* in place of the answer to a call, by its number from 0."""
-    numbers = itertools.count()
-    return lambda call: failure if next(numbers) == at else server(call)
 
 
 def test_one_search_when_candidates_fit():
@@ -83,23 +77,6 @@ def test_too_many_candidates_are_counted(limit):
     flow = stream(scripted(), "i", f"{RARE} {NOTICE}", PassageOptions())
     assert {each.id for each in drive(flow, server)[2]} == set(many())
     assert not server.open
-
-
-@pytest.mark.parametrize("failure", [ServerError(500, "boom"), KeyboardInterrupt()])
-def test_a_failure_at_any_request_leaves_nothing_open(failure, limit):
-    """Whatever request fails, the error comes out and the point in time is given back."""
-    limit(**SMALL_PAGES)
-    _, calls, _ = look(server_of(many(5)))
-    for step, call in enumerate(calls):
-        server = server_of(many(5))
-        is_silent = call.api == "close_point_in_time" or (call.api == "get_mapping" and step > 0)
-        if is_silent and isinstance(failure, Exception):
-            look(failing(server, step, failure))
-            continue
-        with pytest.raises(type(failure)):
-            look(failing(server, step, failure))
-        if call.api != "close_point_in_time":
-            assert not server.open, (step, call.api)
 
 
 def test_an_answer_that_is_not_whole_is_an_error():

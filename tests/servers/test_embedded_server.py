@@ -34,11 +34,11 @@ def start(product, **options):
         raise
 
 
-# Of Elasticsearch, test_serve_keeps_its_data shows in `make test` that data outlive a stop.
+# test_serve_keeps_its_data shows that data outlive a stop, also for the next server of the folder.
 @pytest.mark.faults
 @pytest.mark.parametrize("product", PRODUCTS[: 1 + (ROUNDS > 2)])
-def test_data_and_port_outlive_stop_and_kill(product, tmp_path):
-    """A document that was acknowledged survives a SIGKILL, and a stop, also for the next server of the folder."""
+def test_data_and_port_outlive_a_kill(product, tmp_path):
+    """A document that was acknowledged survives a SIGKILL."""
     with start(product, data=tmp_path / "data") as server:
         url = server.url
         Server.of(server).request("PUT", "/kept/_doc/1", {"number": 1})
@@ -47,12 +47,6 @@ def test_data_and_port_outlive_stop_and_kill(product, tmp_path):
         server.start()
         assert server.url == url
         assert Server.of(server).request("GET", "/kept/_doc/1")["_source"] == {"number": 1}
-        Server.of(server).request("PUT", "/kept/_doc/2", {"number": 2})
-        server.stop()
-        assert not server.is_running()
-    with start(product, data=tmp_path / "data") as server:
-        Server.of(server).request("POST", "/kept/_refresh")
-        assert Server.of(server).request("GET", "/kept/_count")["count"] == 2
 
 
 @pytest.mark.faults
@@ -151,6 +145,7 @@ def older():
 
 
 @pytest.mark.faults
+@pytest.mark.skipif(ROUNDS == 1, reason="starts another server: make faults does")
 def test_elasticsearch_8_refuses_a_client_for_9(older, monkeypatch):
     """The library passes the client's 400 on; the command line names the client to install, in one line."""
     with elasticsearch.Elasticsearch(older.url) as client, pytest.raises(elasticsearch.BadRequestError) as caught:

@@ -303,7 +303,7 @@ def drive(work, answers, **trouble):
 
 def failures():
     """Return one of each failure that a request may meet."""
-    return [ServerError(429, "full"), ServerError(503), ServerError(500), ServerError(409), ConnectionError("gone")]
+    return [ServerError(429, "full"), ServerError(503), ServerError(409), ConnectionError("gone")]
 
 
 def calls_to_fail(run, *, is_late):

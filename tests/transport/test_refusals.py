@@ -25,6 +25,7 @@ LOOKS = [
     ("BUSY NO_SHARD", ServerError(503, "Search rejected due to missing shards [[news][0]]")),
     ("", ServerError(429, "cluster_block_exception: index [news] blocked by: disk usage exceeded flood-stage")),
     ("", ServerError(503, "too_many_buckets_exception: Trying to create too many buckets")),
+    ("", ServerError(500, "null_pointer_exception")),
     ("CHANGED_MEANWHILE", ServerError(409, "version_conflict_engine_exception")),
     ("VIEW_ENDED", ServerError(404, "search_context_missing_exception: No search context found for id [7]")),
     ("VIEW_ENDED", [Gap("shards_failed", 1, 2, "search_context_missing_exception: No search context found")]),

@@ -68,32 +68,3 @@ def test_stale_fingerprints_are_found_and_mended(server, index, simhash):
     assert (last.changed, last.stale) == (4, 3)
     assert_all_right(read_all(server, index))
     assert simhash.reconcile(index).failures == ()
-
-
-def test_what_others_change_meanwhile(server, index, sync_simhash, pages):
-    """Their changes stay, and each document ends with the fingerprint of what it says at the end."""
-    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
-    found = texts(200)
-    put(server, index, numbered(found))
-    pages(40)
-    for number, _ in enumerate(sync_simhash.backfill(index, text_field="body", slices=1)):
-        # The page after next is read already: these writes conflict with ours, or come after them.
-        lines = []
-        for n in range(number, 200, 17):
-            lines += [{"update": {"_index": index, "_id": f"{n:05d}"}}, {"doc": {"body": found[-n], "by": number}}]
-        if number < 5:
-            send_lines(server, lines)
-    documents = read_all(server, index)
-    assert_all_right(documents)
-    assert all(documents[f"{n:05d}"]["body"] == found[-n] for n in range(4, 200, 17))
-
-
-def test_what_cannot_be_done_is_named(server, index, simhash):
-    """A text that is none; a list of texts is one."""
-    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
-    put(server, index, [*numbered(texts(3)), {"_id": "odd", "body": "words"}])
-    send_lines(server, [{"index": {"_index": index, "_id": "list"}}, {"body": ["a text", "in parts"]}])
-    send_lines(server, [{"index": {"_index": index, "_id": "number"}}, {"body": 7}])
-    reports = list(simhash.backfill(index, text_field="body"))
-    assert (reports[-1].changed, reports[-1].failed) == (5, 1)
-    assert [(failure.kind, failure.id) for each in reports for failure in each.failures] == [("unusable", "number")]

@@ -13,27 +13,6 @@ THREE = "Heavy rain is expected in the northern valleys until the end of the com
 
 
 @pytest.mark.parametrize("on_duplicate", [None, "tag"])
-def test_an_id_that_exists_is_reported(server, index, simhash, on_duplicate):
-    """With its kind; the others are created, what is there stays, and nothing stops."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    documents = [{"_id": "a", "body": ONE}, {"_id": "b", "body": TWO}]
-    first = simhash.ingest(index, documents, op_type="create", on_duplicate=on_duplicate)
-    assert [each.kind for each in first] == [None, None]
-    before = read_all(server, index)
-    documents = [{"_id": "c", "body": THREE}, {"_id": "a", "body": TWO}, {"_id": "b", "body": TWO}]
-    second = list(simhash.ingest(index, documents, op_type="create", on_duplicate=on_duplicate))
-    assert [(each.action, each.kind) for each in second] == [
-        ("written", None),
-        ("refused", "exists"),
-        ("unchanged", None),
-    ]
-    assert second[1].to_dict()["kind"] == "exists"
-    after = read_all(server, index)
-    assert {id_: after[id_] for id_ in before} == before
-    assert sorted(after) == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize("on_duplicate", [None, "tag"])
 @pytest.mark.parametrize("has_ids", [True, False])
 def test_a_lost_answer(server, index, sync_simhash, on_duplicate, has_ids):
     """A document that the server created at the first attempt is reported as written, not as refused by itself."""

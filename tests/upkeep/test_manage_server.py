@@ -247,34 +247,16 @@ def test_remove_where_the_mapping_is_full(server, index, make_simhash):
     fill(server, simhash, index)
     assert [each.id for each in stale.find_near_dups(index, TEXT)] == ["1"]
     fill_up(server, index)
+    with pytest.raises(Exception, match="total fields") as raised:
+        simhash.put_mapping(index, max_distance=9)
+    wanted = marker_name(build_settings(text_field="body", max_distance=9))
+    assert f"adds simhash.{wanted}:" in raised.value.__notes__[0]
     removal = simhash.remove_fields(index)
     assert (removal.documents, removal.failures, removal.indices) == (1, (), (index,))
     assert read_settings(mapping_of(server, index)) is None
     assert markers_in_use(mapping_of(server, index), prefix="simhash") == []
     with pytest.raises(MappingError):
         stale.find_near_dups(index, TEXT)
-
-
-def test_a_full_mapping_of_an_earlier_version(server, index, simhash):
-    """Without the field for retired markers: remove says what it would add, and changes no document."""
-    mapping = build_mapping(text_field="body")
-    del mapping["properties"]["simhash"]["properties"]["retired"]
-    mapping["properties"]["body"] = {"type": "text"}
-    server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": mapping})
-    fill(server, simhash, index)
-    fill_up(server, index)
-    before = mapping_of(server, index)
-    with pytest.raises(Exception, match="total fields") as raised:
-        simhash.remove_fields(index)
-    assert "adds simhash.retired:" in raised.value.__notes__[0]
-    assert mapping_of(server, index) == before
-    assert [each.id for each in simhash.find_near_dups(index, TEXT)] == ["1"]
-    with pytest.raises(Exception, match="total fields") as raised:
-        simhash.put_mapping(index, max_distance=9)
-    wanted = marker_name(build_settings(text_field="body", max_distance=9))
-    assert f"adds simhash.retired, simhash.{wanted}:" in raised.value.__notes__[0]
-    server.request("PUT", f"/{index}/_settings", {"index.mapping.total_fields.limit": 100})
-    assert simhash.remove_fields(index).indices == (index,)
 
 
 @pytest.mark.parametrize("change", [{"name": "words", "version": 1}, {"parameters": {"seed": 7}}], ids=str)
@@ -299,20 +281,3 @@ def test_a_recorded_scheme_that_there_is_not(server, index, make_simhash, change
     simhash.remove_fields(index)
     simhash.setup(index, text_field="body")
     assert [hit.id for hit in simhash.find_near_dups(index, TEXT)] == ["1"]
-
-
-def test_an_index_that_an_older_release_made_is_read(server, index, make_simhash):
-    """Its record has parameters that had one value only; its marker is of that record."""
-    simhash = make_simhash(scheme="keywords")
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    list(simhash.ingest(index, [{"_id": "1", "body": TEXT}]))
-    mapping = mapping_of(server, index)
-    mapping["_meta"]["es_simhash"]["simhash"]["scheme"]["parameters"] |= {"seed": 0, "method": "tfidf"}
-    server.request("PUT", f"/{index}/_mapping", {"_meta": mapping["_meta"]})
-    simhash = make_simhash()
-    server.request("POST", f"/{index}/_refresh")
-    assert [hit.id for hit in simhash.find_near_dups(index, TEXT)] == ["1"]
-    assert [report.action for report in simhash.ingest(index, [{"_id": "2", "body": TEXT}])] == ["tagged"]
-    assert {fault.kind for fault in simhash.check(index)[0].faults} <= {"no_marker"}
-    simhash.put_mapping(index)
-    assert not simhash.check(index)[0].faults

@@ -77,26 +77,10 @@ def test_an_ingest_writes_a_document_without_an_id_once(server, index, sync_simh
         assert {id_: source["body"] for id_, source in read_all(server, index).items()} == written, fault
 
 
-@pytest.mark.parametrize("fault", ["429 for items", "503 for items", "503 for items after the work"])
-def test_an_older_text_never_replaces_a_newer_one(server, index, sync_simhash, fault):
-    """Whichever items are refused for load: documents given later in an ingest win."""
-    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    for seed in range(4):
-        wire = Wire(seed=seed, script={("bulk", 0): fault, ("bulk", 1): fault})
-        documents = [{"_id": f"{seed}-{n % 3}", "body": f"{TEXT} {n}"} for n in range(9)]
-        with client_through(server, wire) as simhash:
-            reports = list(simhash.ingest(index, documents, on_duplicate=None))
-        assert {report.action for report in reports} == {"written"}
-        for n in range(3):
-            held = server.request("GET", f"/{index}/_doc/{seed}-{n}")["_source"]
-            assert held["body"] == f"{TEXT} {n + 6}"
-            assert held["simhash"]["fingerprint"] == hex_of(held["body"])
-
-
+# The embedded Elasticsearch has no ingest processors.
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
 def test_an_ingest_pipeline_that_drops_or_renames(server, index, sync_client):
     """What is dropped is not reported as written; what is renamed is reported by the id that it has."""
-    if server.product == "elasticsearch":
-        pytest.skip("the embedded Elasticsearch has no ingest processors")
     processors = [
         {"drop": {"if": "ctx.kind == 'spam'"}},
         {"set": {"field": "_id", "value": "fixed", "if": "ctx.kind == 'id'"}},

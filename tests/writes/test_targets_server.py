@@ -1,12 +1,8 @@
 """Writing through an alias or a data stream whose indices, or the next of them, lack our mapping; on real servers."""
 
-import uuid
-from functools import partial
-
 import pytest
 
-from es_simhash import MappingError, SimHashClient, build_component_template, build_index_template
-from tests.servers.fixtures import make_client
+from es_simhash import MappingError, build_component_template, build_index_template
 from tests.servers.support import ONE_SHARD, numbered, read_all, texts
 
 
@@ -17,26 +13,18 @@ def make_alias(server, index, *names):
     return f"{index}-all"
 
 
-def store_template(server, name, pattern, *, priority=200, **more):
-    """Store our component and an index template for *pattern*."""
-    server.request("PUT", f"/_component_template/{name}-fields", build_component_template(text_field="body"))
-    body = build_index_template([pattern], component=f"{name}-fields", priority=priority) | more
-    server.request("PUT", f"/_index_template/{name}", body)
-
-
 @pytest.fixture
 def template(server, index):
-    """Return a function that stores templates as above; both are deleted afterwards."""
-    made = []
+    """Return a function that stores our component and an index template for a pattern; both are deleted afterwards."""
 
-    def make(pattern, **more):
-        store_template(server, index, pattern, **more)
-        made.append(index)
+    def make(pattern, *, priority=200, **more):
+        server.request("PUT", f"/_component_template/{index}-fields", build_component_template(text_field="body"))
+        body = build_index_template([pattern], component=f"{index}-fields", priority=priority) | more
+        server.request("PUT", f"/_index_template/{index}", body)
 
     yield make
-    for name in made:
-        server.request("DELETE", f"/_index_template/{name}")
-        server.request("DELETE", f"/_component_template/{name}-fields")
+    server.request("DELETE", f"/_index_template/{index}", missing_ok=True)
+    server.request("DELETE", f"/_component_template/{index}-fields", missing_ok=True)
 
 
 def test_an_index_behind_an_alias_gets_the_mapping_before_it_is_written_to(server, index, simhash):
@@ -71,10 +59,9 @@ def test_a_rollover_without_a_template_is_refused(server, index, simhash, templa
     assert all(each["_id"] in {one.id for one in answer} for each, answer in zip(documents, found, strict=True))
 
 
-def test_a_data_stream_needs_its_template(opensearch, make_stream_client):
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_a_data_stream_needs_its_template(server, index, simhash, template):
     """The error names the template; the template with our component is accepted."""
-    index, simhash, template = make_stream_client
-    server = opensearch
     body = {"index_patterns": [f"{index}*"], "data_stream": {}, "priority": 300, "template": {"settings": ONE_SHARD}}
     server.request("PUT", f"/_index_template/{index}", body)
     server.request("PUT", f"/_data_stream/{index}", None)
@@ -82,25 +69,14 @@ def test_a_data_stream_needs_its_template(opensearch, make_stream_client):
     documents = [{**each, "@timestamp": "2026-01-01", "_op_type": "create"} for each in numbered(texts(3))]
     with pytest.raises(MappingError, match=f"index template '{index}'"):
         list(simhash.ingest(index, documents))
-    template(f"{index}*", data_stream={}, template={"settings": ONE_SHARD})
+    template(f"{index}*", priority=300, data_stream={}, template={"settings": ONE_SHARD})
     assert all(report.action in ("written", "tagged") for report in simhash.ingest(index, documents))
     server.request("POST", f"/{index}/_rollover", {})
     more = [{**each, "_id": f"more{each['_id']}"} for each in documents]
     list(simhash.ingest(index, more, on_duplicate="tag"))
     server.request("POST", f"/{index}/_refresh")
     assert len(simhash.find_near_dups(index, documents[0]["body"], max_distance=0)) >= 2
-
-
-@pytest.fixture
-def make_stream_client(opensearch):
-    """A name for a data stream, a client, and what stores templates for it; all is deleted afterwards."""
-    name = f"test-{uuid.uuid4().hex}"
-    client = make_client(opensearch)
-
-    yield name, SimHashClient(client), partial(store_template, opensearch, name, priority=300)
-    for path in (f"_data_stream/{name}", f"_index_template/{name}", f"_component_template/{name}-fields"):
-        client.transport.perform_request("DELETE", f"/{path}", params={"ignore": 404})
-    client.close()
+    server.remove(index)  # before its template
 
 
 def test_an_alias_of_one_index_without_a_number_is_written_to(server, index, simhash):
