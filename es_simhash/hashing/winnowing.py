@@ -42,7 +42,6 @@ LETTER, _LOGOGRAPH, _KANA = 12, 15, 16
 # The hash of a run is its polynomial in this base modulo 2**64, whose powers repeat only after 2**62, then mixed.
 _BASE = 0x9E37_79B9_7F4A_7C15
 _INVERSE = pow(_BASE, -1, 1 << 64)
-_TABLE = 1 << 17
 
 # A window has 32 to 96 grams, so its smallest hash is the smallest of three runs of 32.
 _STEPS, _THIRD = 5, 32

@@ -354,15 +354,13 @@ def check_prefix(document: Mapping[str, Any], prefix: str, *, is_kept: bool = Fa
         raise InvalidInputError(say_taken(held, prefix))
 
 
-def with_fields(
-    document: Mapping[str, Any], fields: Mapping[str, Any], *, prefix: str, gone: Collection[str] | None = None
-) -> dict[str, Any]:
-    """Return a copy of *document* with *fields* in place of an old fingerprint and all that is *gone* with it."""
+def with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
+    """Return a copy of *document* with *fields* in place of an old fingerprint and all that is wrong then."""
     if prefix not in document and dotted_names(prefix).isdisjoint(document):  # most documents, without detours
         return {**document, **fields}
     check_prefix(document, prefix)
     ours = fields.get(prefix) or {}
-    copy = without_fingerprint(document, prefix=prefix, names=made_wrong(ours) if gone is None else gone)
+    copy = without_fingerprint(document, prefix=prefix, names=made_wrong(ours))
     if ours:
         copy[prefix] = {**(copy.get(prefix) or {}), **ours}
     return copy

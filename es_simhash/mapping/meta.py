@@ -250,11 +250,11 @@ def no_text_field(so: str, instead: str = "", *, index: str = "") -> InvalidInpu
     return InvalidInputError(f"{which} does not record which field has the text, so {so}: {advice}")
 
 
-def require_text_fields(text_fields: Mapping[str, Sequence[str]], so: str, instead: str = "") -> None:
+def require_text_fields(text_fields: Mapping[str, Sequence[str]], so: str) -> None:
     """Raise :func:`no_text_field` if *text_fields*, by index name, is empty or lacks those of an index."""
     unknown = [name for name, fields in text_fields.items() if not fields]
     if unknown or not text_fields:
-        raise no_text_field(so, instead, index=unknown[0] if unknown else "")
+        raise no_text_field(so, index=unknown[0] if unknown else "")
 
 
 # Where an index records the rule by which its documents are grouped.

@@ -14,16 +14,6 @@ from es_simhash.tables.notebook import Part, Sheet, render
 _LARGEST = 2**63
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
-def for_spreadsheets(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cells of *row*; a text that a spreadsheet would compute has an apostrophe before it."""
-    return {
-        name: f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell for name, cell in row.items()
-    }
-
-
 class Tabular:
     """
     A result that has rows: dicts, data frames, and a table in a notebook.

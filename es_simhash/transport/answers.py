@@ -96,8 +96,8 @@ def sentences(gaps: Iterable[Gap | str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(str, gaps)))
 
 
-def check_whole(gaps: Iterable[Gap], advice: str = "run it again") -> None:
+def check_whole(gaps: Iterable[Gap]) -> None:
     if reasons := sentences(gaps):
         raise IncompleteSearchError(
-            f"not every document could be read: {'; '.join(reasons)}; {advice}", reasons=reasons
+            f"not every document could be read: {'; '.join(reasons)}; run it again", reasons=reasons
         )

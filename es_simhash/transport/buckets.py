@@ -37,12 +37,11 @@ async def aggregate_named(
     clauses: Clauses,
     field: str,
     names: Sequence[str],
-    aggs: Mapping[str, Any] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Return the buckets of those of *names*, 10,000 at most, that documents have in *field*, by name."""
     if not names:
         return {}
-    terms = {"terms": {"field": field, "size": len(names)}, **({"aggs": aggs} if aggs else {})}
+    terms = {"terms": {"field": field, "size": len(names)}}
     answer = await aggregate(server, index, [*clauses, {"terms": {field: list(names)}}], {"names": terms})
     return {bucket["key"]: bucket for bucket in answer["names"]["buckets"]}
 
@@ -89,18 +88,14 @@ class BucketReader:
 
 
 async def count_documents(
-    server: Server,
-    index: Index,
-    query: Mapping[str, Any] | None = None,
-    *,
-    routing: str | None = None,
+    server: Server, index: Index, query: Mapping[str, Any] | None = None
 ) -> tuple[int, list[Gap]]:
     """
     Return how many documents of *index* match *query*, and why some may not be counted.
     Cost: one search, not a count, because only a search can leave out the default search pipeline of an index.
     """
     body: dict[str, Any] = {"size": 0, "track_total_hits": True, "query": query or {"match_all": {}}}
-    answer = await server.search(index=index, body=body, routing=routing)
+    answer = await server.search(index=index, body=body)
     return answer["hits"]["total"]["value"], find_gaps(answer, ignore=["terminated_early"])
 
 

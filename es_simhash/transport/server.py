@@ -91,8 +91,8 @@ class Server(Protocol):
     async def get_pipeline(self, *, id: str) -> Answer:
         return await self.send(Call("get_pipeline", {"id": id}))
 
-    async def get_settings(self, *, index: Index, name: str | None = None, filter_path: str | None = None) -> Answer:
-        return await self._of_each("get_settings", index, _given(name=name, filter_path=filter_path))
+    async def get_settings(self, *, index: Index, name: str | None = None) -> Answer:
+        return await self._of_each("get_settings", index, _given(name=name))
 
     async def _of_each(self, api: str, index: Index, arguments: Mapping[str, Any]) -> Answer:
         """Return the answers about each index, together; more names than a request can have go in several."""
@@ -101,9 +101,8 @@ class Server(Protocol):
             found |= await self.send(Call(api, {"index": part, **arguments}))
         return found
 
-    async def index_stats(self, *, index: Index, metric: str, level: str, filter_path: str | None = None) -> Answer:
-        given = _given(index=index, metric=metric, level=level, filter_path=filter_path)
-        return await self.send(Call("index_stats", given))
+    async def index_stats(self, *, index: Index, metric: str, level: str) -> Answer:
+        return await self.send(Call("index_stats", {"index": index, "metric": metric, "level": level}))
 
     async def mget(self, *, body: Body, raw_source: bool = False) -> Answer:
         return await self.send(Call("mget", {"body": body}, raw_source=raw_source))
