@@ -4,9 +4,12 @@ import json
 import socket
 import traceback
 
+import elasticsearch
+import opensearchpy
 import pytest
 
 from es_simhash import SimHashClient
+from es_simhash.connection import Server, open_client
 from tests.servers.canned import answering
 from tests.servers.command_line import TEXT, failed
 from tests.servers.fixtures import make_client
@@ -113,6 +116,16 @@ def test_a_parameter_in_a_url_is_refused(run, index, server):
     """No request would carry it; and it may be a key, so it is not shown."""
     for end in ("?apikey=s3cr3t", "/?apikey=s3cr3t", "#s3cr3t"):
         assert "s3cr3t" not in failed(run("check", index, "--url", server.url + end), "has a parameter")
+
+
+@pytest.mark.parametrize(("product", "library"), [("elasticsearch", elasticsearch), ("opensearch", opensearchpy)])
+def test_the_timeout_is_that_of_each_request(monkeypatch, product, library):
+    given = {}
+    monkeypatch.setattr(
+        library, "Elasticsearch" if library is elasticsearch else "OpenSearch", lambda _, **of: given.update(of)
+    )
+    open_client(Server("http://localhost:9200", product=product, timeout_seconds=7), {}, "news")
+    assert 7 in given.values()
 
 
 def test_logins_that_cannot_be(run, index, monkeypatch):

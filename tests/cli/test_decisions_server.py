@@ -71,7 +71,7 @@ def test_a_plan_is_approved_and_applied(run, news, server, plan, tmp_path, monke
     assert f"1 document deleted, kept in {plan}; 1 stays by decision" in done.stdout
     assert sorted(read_all(server, news)) == ["a", "c"]
     assert archived(plan).keys() == {"b"}
-    *_, last = run(*command, "--yes", "--quiet", "--json").stdout.splitlines()
+    [last] = run(*command, "--yes", "--quiet", "--json").stdout.splitlines()
     done = {name: json.loads(last)[name] for name in ("deleted", "deleted_earlier", "kept")}
     assert done == {"deleted": 0, "deleted_earlier": 1, "kept": {"decided": 1}}
     monkeypatch.setenv("COLUMNS", "300")

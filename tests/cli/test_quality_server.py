@@ -46,6 +46,7 @@ def test_what_a_check_says_to_run_mends_the_index(run, server, index, simhash, k
         server.request("DELETE", f"/{index}/_doc/a?refresh=true")
     [finding] = [finding for finding in simhash.check_sample(index).findings if finding.severity == "error"]
     assert finding.kind == kind
+    assert run("check", index, "--sample", "9").exit_code == 1
     command = re.search(r"run es-simhash ([^,]+)", finding.advice)[1].split()
     assert run(*command, *(["--yes"] if command[0] == "setup" else [])).exit_code == 0
     server.request("POST", f"/{index}/_refresh")
