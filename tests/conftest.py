@@ -4,7 +4,8 @@ What every test shares: Hypothesis profiles, the guard against network use, and 
 A test that has the fixtures ``server`` and ``mode`` runs on both products, and with the sync and the async clients, but
 not in all four combinations: operations are shared and the async client is generated, so two tell as much.
 The name of the test and the number of its case decide which two, so that each method meets all four in its tests.
-In most folders the cases of one test take turns at the two products. ``ES_SIMHASH_EVERY_MODE=1`` runs all.
+In most folders the cases of one test take turns at the two products, and a test of the command line runs on one unless
+it names its products itself. ``ES_SIMHASH_EVERY_MODE=1`` runs all.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ EVERY_MODE = "ES_SIMHASH_EVERY_MODE"
 
 # Folders in which each case of a test runs on one product: what differs between the cases is not what servers decide.
 TAKING_TURNS = {"folding", "groups", "ingest", "lookup", "passages", "upkeep", "writes"}
+# Folders in which that holds for a test of one case, too: what servers decide is shown by tests of the library.
+ON_ONE_PRODUCT = {"cli"}
 
 # Folders whose tests may use the network; elsewhere those may whose file is named for it.
 NETWORKED = {"docs", "estates", "spark", "strangers"}
@@ -114,7 +117,9 @@ def pytest_collection_modifyitems(config, items):
     left_out = set()
     for item in items:
         test = item.nodeid.partition("[")[0]
-        takes_turns = item.path.parent.name in TAKING_TURNS and min(len(cases[test]), len(products[test])) > 1
+        takes_turns = item.path.parent.name in TAKING_TURNS and len(cases[test]) > 1
+        takes_turns |= item.path.parent.name in ON_ONE_PRODUCT and not names_products(item)
+        takes_turns &= len(products[test]) > 1
         if not is_chosen(item, cases[test][case_of(item)], takes_turns=takes_turns):
             left_out.add(item)
     config.hook.pytest_deselected(items=[*left_out])
@@ -124,6 +129,11 @@ def pytest_collection_modifyitems(config, items):
 def params_of(item):
     """Return the parameters of a test."""
     return item.callspec.params if hasattr(item, "callspec") else {}
+
+
+def names_products(item):
+    """Return whether a test says itself on which products it runs."""
+    return any("server" in mark.args[0] for mark in item.iter_markers("parametrize"))
 
 
 def case_of(item):

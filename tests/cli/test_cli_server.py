@@ -4,6 +4,8 @@ import gzip
 import json
 from pathlib import Path
 
+import pytest
+
 from es_simhash import fingerprint, hamming_distance, to_hex
 from es_simhash.cli.local import show_demo
 from es_simhash.cli.options import To
@@ -84,6 +86,7 @@ def test_create_check_and_remove(run, index, server, tmp_path):
     assert f"warning: {index}: " in after.stderr
 
 
+@pytest.mark.parametrize("server", ["elasticsearch", "opensearch"], indirect=True)
 def test_the_files_of_mappings_are_taken_by_the_server(server, index):
     """Under names of this test's own."""
     files = {name: json.loads(FILES[f"{server.product}/{name}.json"]) for name in ("mapping", "component-template")}

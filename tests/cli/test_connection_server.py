@@ -14,7 +14,10 @@ from tests.servers.canned import answering
 from tests.servers.command_line import TEXT, failed
 from tests.servers.fixtures import make_client
 
+BOTH = pytest.mark.parametrize("server", ["elasticsearch", "opensearch"], indirect=True)
 
+
+@BOTH
 def test_the_product_is_told_without_cluster_rights(run, news, server, monkeypatch):
     """Detection and what is said agree, and the wrong product is noticed by the client, not by a traceback."""
     for product in ("auto", server.product):
@@ -47,6 +50,7 @@ def test_a_file_in_place_of_an_index(run, tmp_path, monkeypatch):
 PRODUCTS = ("auto", "opensearch", "elasticsearch")
 
 
+@BOTH
 def test_another_kind_of_server(run, index, server, monkeypatch):
     """A page, a redirect, an answer that breaks off, and TLS where there is none: each in its own words."""
 
@@ -78,6 +82,7 @@ def test_an_index_that_is_not_there(run, news):
     failed(run("passages", news, TEXT), passages)
 
 
+@BOTH
 def test_a_url_with_a_path(run, news, server, monkeypatch):
     for product in ("auto", server.product):
         monkeypatch.setenv("ES_SIMHASH_PRODUCT", product)
@@ -89,6 +94,7 @@ def test_a_url_with_a_path(run, news, server, monkeypatch):
         )
 
 
+@BOTH
 def test_a_login_in_the_url_is_never_shown(run, news, server, monkeypatch):
     url = server.url.replace("://", "://elastic:hunter%232@")
     assert json.loads(run("check", news, "--url", url, "--json").stdout)["indices"][0]["ready"]
@@ -104,6 +110,7 @@ def test_a_login_in_the_url_is_never_shown(run, news, server, monkeypatch):
         assert "aHVudGVy" not in text
 
 
+@BOTH
 def test_no_representation_of_a_client_has_its_password(server):
     """Neither ours nor that of a connection, whatever the client library prints of itself."""
     with make_client(server) as plain:

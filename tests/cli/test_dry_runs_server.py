@@ -123,9 +123,9 @@ def test_ingest(run, index, server, tmp_path, is_new):
     assert "5 documents would be written" in run(*command, "--dry-run").stdout
 
 
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
 def test_a_pipeline(run, news, server):
-    if server.product == "elasticsearch":
-        pytest.skip("this server has no Painless")
+    """The Elasticsearch of these tests has no Painless."""
     shown = run("export", "pipeline", news, "--install", "--name", news, "--use-as", "final")
     assert (shown.exit_code, f"would store pipeline {news}" in shown.stdout) == (0, True), shown.output
     assert news not in (server.request("GET", "/_ingest/pipeline", missing_ok=True) or {})

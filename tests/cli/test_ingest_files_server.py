@@ -96,6 +96,7 @@ def kill(server, number, *arguments):
         assert process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.parametrize("server", ["elasticsearch", "opensearch"], indirect=True)
 def test_a_killed_ingest_is_run_again_after_a_rollover(server, rolling, run, tmp_path):
     """Killed twice, with a rollover after each time: no line is written to a second index."""
     path = write(tmp_path / "news.jsonl", range(200), timestamp=True)

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from es_simhash.cli.app import each_command
 from tests.docs.json_page import COMMANDS as ANSWERING, find_unknown, find_unprinted
 from tests.servers.command_line import OTHER, TEXT
@@ -48,6 +50,7 @@ def _check(result, code, kinds=()):
     return errors, _values(result.stdout)
 
 
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
 def test_every_answer_is_json(run, index, server, tmp_path, monkeypatch):
     """Also where nothing is wrong, each message beside the answer is an object; a pipe gets the same, and sentences."""
     lines = [
@@ -85,7 +88,7 @@ def test_every_answer_is_json(run, index, server, tmp_path, monkeypatch):
         ["explain", TEXT, "another text"],
         ["export", "mapping", "-t", "body"],
         ["export", "pipeline", "-t", "body"],
-        *([["export", "pipeline", index, "--install"]] if server.product == "opensearch" else []),  # it has scripts
+        ["export", "pipeline", index, "--install"],
         ["export", "search-template"],
         ["find", index, "--id", "a", "--query", "kql", "-d", "8"],
         ["export", "dashboards", index, "--check"],
