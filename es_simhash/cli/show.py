@@ -207,18 +207,16 @@ _PATIENCE_SECONDS, _STEP_SECONDS, _LINE_SECONDS = 2.0, 0.1, 30.0
 
 class Tracker:
     """
-    Progress on stderr, as a context manager: a bar after two seconds, or a line every *line_seconds* if stderr is not a
+    Progress on stderr, as a context manager: a bar after two seconds, or a line every 30 seconds if stderr is not a
     terminal. *total*: all the work, in bytes or documents; ``None`` if it is not known yet. *unit*: what is counted.
     What else is printed takes the bar away until the next step.
     """
 
     shown: ClassVar[Tracker | None] = None
 
-    def __init__(
-        self, description: str, *, total: int | None, unit: str = "document", line_seconds: float = _LINE_SECONDS
-    ) -> None:
+    def __init__(self, description: str, *, total: int | None, unit: str = "document") -> None:
         self.done = 0
-        self._description, self._total, self._unit, self._line_seconds = description, total, unit, line_seconds
+        self._description, self._total, self._unit = description, total, unit
         self._started = self._shown = time.monotonic()
         self._bar: Any = None
 
@@ -245,7 +243,7 @@ class Tracker:
         self.done += number
         self._total = total or self._total
         is_line = not sys.stderr.isatty()
-        if time.monotonic() - self._shown < (self._line_seconds if is_line else _STEP_SECONDS):
+        if time.monotonic() - self._shown < (_LINE_SECONDS if is_line else _STEP_SECONDS):
             return
         self._shown = time.monotonic()
         counted = count(self.done, self._unit) if self._unit else f"{self.done:,}"
