@@ -9,19 +9,24 @@ from es_simhash.mapping.faults import find_faults
 from es_simhash.mapping.meta import read_settings
 from tests.docs.blocks import ROOT, load_tool
 
-FILES = load_tool("generate_mappings").build_files()
 MAPPINGS = ROOT / "mappings"
 
 
-def test_the_files_are_what_the_library_builds():
+@pytest.fixture(scope="module")
+def files():
+    """What the library builds: seconds that only the process of these tests shall need."""
+    return load_tool("generate_mappings").build_files()
+
+
+def test_the_files_are_what_the_library_builds(files):
     held = {str(path.relative_to(MAPPINGS)): path.read_text(encoding="utf-8") for path in MAPPINGS.glob("*/*")}
-    assert held == FILES
+    assert held == files
 
 
 @pytest.mark.parametrize("product", ["elasticsearch", "opensearch"])
-def test_the_mapping_is_one_that_lookups_accept(product):
+def test_the_mapping_is_one_that_lookups_accept(files, product):
     """A live index with this mapping has no faults, and says its scheme and text field."""
-    mapping = json.loads(FILES[f"{product}/mapping.json"])["mappings"]
+    mapping = json.loads(files[f"{product}/mapping.json"])["mappings"]
     assert find_faults(mapping) == []
     settings = read_settings(mapping)
     assert (settings.scheme.id, settings.text_fields) == (get_scheme().id, ("body",))
