@@ -120,3 +120,10 @@ def test_the_units_of_systemd(tmp_path):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert [line for line in done.stderr.splitlines() if "es-simhash" in line] == []
+
+
+def test_the_dag_of_airflow():
+    """It says what cron says; Airflow itself is no dependency."""
+    dag = (DEPLOY / "nightly_airflow.py").read_text(encoding="utf-8")
+    assert 'bash_command="nightly news /var/lib/es-simhash"' in dag
+    assert 'schedule="30 2 * * *"' in dag
