@@ -199,11 +199,11 @@ def why_apart(
 ) -> tuple[Literal["texts", "numbers", "short"], float | None]:
     """
     Return what keeps two texts apart that *rule* rejects, and their exact similarity, whatever their numbers; ``None``
-    for long texts with less than half of what the rule wants.
+    for long texts with less than nine tenths of what the rule wants.
     """
     wanted = rule.similarity or 0.0
     both = first.prepared(rule.measure), second.prepared(rule.measure)
-    share = rule.measure.share(*both, bound=wanted / 2)
+    share = rule.measure.share(*both, bound=0.9 * wanted)
     if not all(prepared.size for prepared in both):
         return "short", share
     return ("texts" if share is None or share < wanted else "numbers"), share

@@ -132,10 +132,10 @@ Reason = Literal["distance", "texts", "numbers", "short", "per", "within"]
 def words_apart(because: Reason, rule: PairRule, distance: int, similarity: float | None) -> str:
     """
     Return for people why *rule* keeps two documents apart; *similarity* is that of their texts, ``None`` where nobody
-    asked, or it is less than half of what the rule wants.
+    asked, or it is less than nine tenths of what the rule wants.
     """
     bits = count(distance, "bit")
-    part = f"{100 * cut(similarity):g} %" if similarity is not None else f"less than {50 * (rule.similarity or 0):g} %"
+    part = f"{100 * cut(similarity):g} %" if similarity is not None else f"less than {90 * (rule.similarity or 0):g} %"
     share = f"{bits}, {part} {rule.measure.of_what}"
     match because:
         case "distance":

@@ -195,8 +195,8 @@ class TextMeasure(Record):
     def share(self, first: Shingles, second: Shingles, *, bound: float) -> float | None:
         """
         Return how similar two prepared texts are, also where other numbers keep them apart.
-        ``None`` if it is below *bound* and takes long to say: all edits of two texts of 100,000 letters take .3 s, and
-        those down to a bound of .45 a third of it.
+        ``None`` if it is below *bound* and takes long to say: all edits of two texts of 100,000 letters take .3 to
+        1.2 s, and those down to a bound of .8 a tenth of it.
         """
         is_long = self.measure == "edit" and first.size * second.size > _LONG
         plain = replace(self, numbers="any", notes_numbers=self._has_numbers, spares_numbers=False)

@@ -285,4 +285,4 @@ def test_the_nearest_that_were_rejected_are_noted():
     assert nearest.near_dup.similarity == similarity
     assert str(nearest) == f"7: 2 bits, {100 * cut(similarity):g} % of the 7-letter shingles, below 80 %"
     assert answer.to_dict()["rejected"][0]["at_least"] == 0.8
-    assert words_apart("texts", answer.rule, 3, None) == "3 bits, less than 40 % of the 7-letter shingles, below 80 %"
+    assert words_apart("texts", answer.rule, 3, None) == "3 bits, less than 72 % of the 7-letter shingles, below 80 %"
