@@ -66,6 +66,9 @@ def character_tables() -> CharacterTables:
     end = 0
     entries = []
     for code, entry in enumerate(character_entries(np.arange(CODE_POINTS, dtype=np.uint32)).tolist()):
+        if entry == UNASSIGNED:  # three of four
+            entries.append("D" + chr(_NUMBER))
+            continue
         values = expansions[entry - FIRST_EXPANSION] if FIRST_EXPANSION <= entry <= BASE else [entry]
         needed = [value & _NEEDED for value in values]
         how = _how(code, entry, needed)
@@ -81,7 +84,7 @@ def character_tables() -> CharacterTables:
 def _how(code: int, entry: int, needed: list[int]) -> str:
     """Return how a code point is written, or its replacement."""
     [first, *more] = needed
-    if entry in {DROPPED, UNASSIGNED} or (entry >= MARK and not first):
+    if entry == DROPPED or (entry >= MARK and not first):
         return "D"
     if entry == SEPARATOR:
         return "S"
