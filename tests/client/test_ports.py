@@ -149,6 +149,21 @@ def test_a_sync_stream_inside_a_running_loop(how):
     asyncio.run(main())
 
 
+def test_a_stream_that_an_operation_leaves_is_closed_at_once_in_a_loop():
+    client, log = Client(), []
+
+    async def leaving(server):
+        async for part in holding_within(server, log):
+            yield part
+
+    async def main():
+        with closing(stream(leaving(BlockingServer(client, OPENSEARCH)))) as items:
+            assert next(items) == 0
+        assert log == ["GeneratorExit"]
+
+    asyncio.run(main())
+
+
 def test_a_failure_passes_through_unchanged():
     """The very exception of the client, and a traceback that shows the operation."""
 
