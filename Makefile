@@ -75,9 +75,10 @@ mutants: $(VENV)/.dev ## Change the files that decide, one place at a time, and 
 # may run a script of its own. Tests of a program that cannot be had are skipped.
 STRANGERS := rsyslog rsyslog-elasticsearch libestr0 libfastjson4 liblognorm5
 
-strangers: $(VENV)/.dev ## Let programs from npm and Debian write and look up; installs them in .strangers/
+strangers: $(VENV)/.dev ## Let programs from npm, Debian and PyPI write and look up; installs them in .strangers/
 	@mkdir -p .strangers/packages && cp tests/strangers/package.json .strangers/
 	-cd .strangers && npm install --silent --no-audit --no-fund --ignore-scripts
+	-$(PYTHON) -m venv .strangers/python && .strangers/python/bin/pip install --quiet --disable-pip-version-check scrapy
 	-cd .strangers/packages && apt-get download --quiet $(STRANGERS) && \
 	  for package in *.deb; do dpkg-deb --extract $$package ../debian; done
 	ES_SIMHASH_STRANGERS=.strangers $(BIN)/python -m pytest tests/strangers

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -20,6 +21,18 @@ ruleset(name="write") {{
   action(type="omelasticsearch" server="{host}" serverport="{port}" searchIndex="{index}" searchType=""
          template="line" bulkmode="on" errorFile="{folder}/errors")
 }}
+"""
+
+SPIDER = """
+import pathlib
+import scrapy
+
+class Pages(scrapy.Spider):
+    name = "pages"
+    start_urls = [page.as_uri() for page in pathlib.Path("pages").absolute().iterdir()]
+
+    def parse(self, response):
+        yield {"url": response.url, "body": response.css("p::text").get()}
 """
 
 
@@ -80,6 +93,33 @@ def test_rsyslog(strangers, opensearch, index, simhash, documents, near, tmp_pat
             process.send_signal(signal.SIGTERM)
     assert not (tmp_path / "errors").exists()
     check_all_found(opensearch, simhash, index, documents, near, id_of=lambda hit: f"{hit.source['n']:05d}")
+
+
+@pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
+def test_scrapy(strangers, request, index, product, tmp_path):
+    """What it crawls goes through a pipe; a page that repeats another is not written, nor is a page crawled again."""
+    scrapy = strangers / "python/bin/scrapy"
+    if not scrapy.exists():
+        pytest.skip("Scrapy is missing: pip could not bring it")
+    server = request.getfixturevalue(product)
+    bridge = "The council approved the new bridge over the river on Tuesday after a long debate about its cost"
+    (tmp_path / "spider.py").write_text(SPIDER)
+    (tmp_path / "pages").mkdir()
+    for name, text in {"a": bridge, "b": bridge.upper(), "c": "Rain is expected in the north until Friday"}.items():
+        (tmp_path / f"pages/{name}.html").write_text(f"<p>{text}.</p>")
+    options = f"ingest {index} - --id-field url --on-duplicate skip --json".split()
+    ingest = [sys.executable, "-m", "es_simhash", *options]
+    try:
+        for more, expected in ((["--create", "--text-field", "body"], (2, 1, 0)), ([], (0, 1, 2))):
+            command = [scrapy, "runspider", "--nolog", "spider.py", "-O", "-:jsonlines"]
+            crawled = subprocess.run(command, cwd=tmp_path, check=True, timeout=SECONDS, stdout=subprocess.PIPE)
+            done = subprocess.run(
+                [*ingest, *more, "--url", server.url], input=crawled.stdout, stdout=subprocess.PIPE, check=True
+            )
+            report = json.loads(done.stdout)
+            assert tuple(report[name] for name in ("written", "skipped", "unchanged")) == expected
+    finally:
+        server.remove(index)
 
 
 def await_documents(server, index, wanted):
