@@ -63,15 +63,15 @@ _ROMAN_SIGNS = 0x2160
 # The last bit of what counts only where the other text has another one in its place.
 _WEAK = np.uint64(1)
 
-_POINT, _EXPONENT, _PLUS, _MINUS, _BLANK, _OPENING, _UNIT, _ROMAN, _RELATION, _TICK, _FRACTION = range(1, 12)
+_POINT, _EXPONENT, _PLUS, _RELATION, _MINUS, _BLANK, _OPENING, _UNIT, _ROMAN, _TICK, _FRACTION = range(1, 12)
 _KINDS = {
-    _POINT: ".,'’\u066b\u066c，．",
+    _POINT: ".,'’\u066b\u066c",
     _BLANK: " \u00a0\u2009\u202f",
     _EXPONENT: "⁰¹²³⁴⁵⁶⁷⁸⁹",
-    _PLUS: "+#＋＃",
-    _MINUS: "-−–‐‑﹣－",
-    _UNIT: "$€£¥₹₽₩₺₪฿₫%‰°′″＄￥％",
-    _OPENING: '\1([{:=;|"“„「（：\n\r\t\u3000',
+    _PLUS: "+#",
+    _MINUS: "-−–‐‑﹣",
+    _UNIT: "$€£¥₹₽₩₺₪฿₫%‰°′″￥٪",
+    _OPENING: '\1([{:=;|"“„「\n\r\t\u3000',
     _TICK: "".join(
         map(chr, (*range(0x2190, 0x2200), *range(0x25A0, 0x27C0), *range(0x1F1E6, 0x1F200), *range(0x1F300, 0x1FB00)))
     ),
@@ -79,7 +79,9 @@ _KINDS = {
     _RELATION: "<>≤≥±~≈≠√",
     _FRACTION: "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞",
 }
-_WIDE_UNITS = {"＄": "$", "￥": "¥", "％": "%"}
+_OTHER_UNITS = {"￥": "¥", "٪": "%"}
+# Full-width signs up to }, and how far they stand from those of ASCII; ～ stands between numbers.
+_WIDE, _WIDE_SIGNS, _WIDE_STEP = np.uint32(0xFF01), 0x5D, np.uint32(0xFEE0)
 _IS_ROMAN = re.compile(r"[ivx]{2,}|(?!mix)m{0,3}(?:c[md]|d?c{0,3})(?:x[cl]|l?x{0,3})(?:i[xv]|v?i{0,3})").fullmatch
 _SHORT_ROMAN = 2
 _COUNTED_BY_ROMANS = re.compile(
@@ -102,8 +104,6 @@ _LONGEST_UNIT = max(map(len, UNITS))
 
 ORDINALS = frozenset(["st", "nd", "rd", "th", "er", "re", "ere", "e", "eme"])
 """What ends a number, without a blank, and says nothing more."""
-
-_BRACKETS = [ord("("), ord("（")], [ord(")"), ord("）")]
 
 
 def text_numbers(texts: Sequence[str]) -> list[Hashes]:
@@ -163,9 +163,11 @@ def _find(texts: Sequence[str]) -> list[Hashes]:
     codes = to_codes(end + end.join(texts) + end)
     entries = character_entries(codes)
     stops = np.cumsum(np.fromiter(map(len, texts), np.intp, len(texts)) + _SIDE)
+    codes = codes - _WIDE_STEP * (codes - _WIDE < _WIDE_SIGNS)  # what stands before these is far behind them now
     places, _, more = find_expansions(entries)
-    if places.size:  # such as ½ and ㎏
-        codes = np.insert(codes, np.repeat(places + 1, more), np.repeat(codes[places], more))
+    if places.size:  # such as ½ and ㎏; what follows ½ belongs to its last digits
+        more_codes = np.where(_kinds().take(codes[places]) == _FRACTION, ord("/"), codes[places])
+        codes = np.insert(codes, np.repeat(places + 1, more), np.repeat(more_codes, more))
         entries, stops = expand(entries, stops)
     # One value for each character, so marks count for nothing here.
     is_seen = (entries > UNASSIGNED) & (entries < MARK)
@@ -181,7 +183,7 @@ def _find(texts: Sequence[str]) -> list[Hashes]:
     is_letter &= ~is_unit
     others = _hash_parts(values, is_letter, stops)
     is_sign = _find_signs(codes, kinds, is_letter, is_digit)
-    is_part, is_dropped = _find_joints(codes, kinds, is_letter, is_digit)
+    is_part, is_dropped = _find_joints(codes, kinds, values, is_letter, is_digit)
     is_dropped |= is_silent
     all_letters = _hash_parts(values, is_word & ~is_dropped, stops)
     is_number = is_digit | is_part | is_roman | is_sign | is_unit
@@ -219,7 +221,8 @@ def _find_romans(codes: Codes, values: Codes, is_numeral: Flags, is_word: Flags)
     if not starts.size:
         return found
     stops = np.flatnonzero(is_numeral & ~_moved(is_numeral, -1)) + 1
-    beside = np.stack([starts - 1, stops])
+    is_ordinal = (codes[stops] == ord("e")) & ~is_word[np.minimum(stops + 1, codes.size - 1)]  # XXe siècle
+    beside = np.stack([starts - 1, stops + is_ordinal])
     is_whole = (~is_word[beside] | stands_alone(values[beside])).all(axis=0)
     least = np.where(is_word[beside].any(axis=0) | (codes[starts] >= _ROMAN_SIGNS), 1, _SHORT_ROMAN)
     for start, stop, fewest in np.stack([starts, stops, least], axis=1)[is_whole].tolist():
@@ -304,7 +307,9 @@ def _spans(starts: Places, stops: Places) -> Places:
     return np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
 
 
-def _find_joints(codes: Codes, kinds: NDArray[np.uint8], is_letter: Flags, is_digit: Flags) -> tuple[Flags, Flags]:
+def _find_joints(
+    codes: Codes, kinds: NDArray[np.uint8], values: Codes, is_letter: Flags, is_digit: Flags
+) -> tuple[Flags, Flags]:
     """Return which characters stand between digits of one number, and which of these only group them."""
     is_between = _moved(is_digit, 1) & _moved(is_digit, -1)
     is_point = (kinds == _POINT) & is_between
@@ -322,9 +327,9 @@ def _find_joints(codes: Codes, kinds: NDArray[np.uint8], is_letter: Flags, is_di
         is_dropped |= is_comma & after[1] & _moved(is_comma & is_dropped, -3)
     is_part = is_point | is_blank
     points = np.flatnonzero((codes == ord(".")) & after[0])
-    before = points - 1
-    is_part[points] |= _are(kinds[before], _BLANK, _UNIT)
-    is_dropped[before] |= (codes[before] == ord("0")) & ~is_digit[points - 2] & ~is_dropped[points]  # .5 is 0.5
+    is_part[points] |= _are(kinds[points - 1], _RELATION, _UNIT)
+    is_zero = is_point & _moved((values == ord("0")) & ~_moved(is_digit | is_point, 1), 1)  # .5 is 0.5
+    is_dropped = (is_dropped & ~is_zero) | _moved(is_zero, -1)
     return is_part, is_dropped
 
 
@@ -339,17 +344,21 @@ def _beside(codes: Codes, kinds: NDArray[np.uint8], starts: Places, stops: Place
     """Return a number for what belongs to each number beside its digits: a unit on either side, a minus, brackets."""
     before, after = starts - 1, stops
     units = np.zeros(starts.size, np.uint64)
-    for place in (after + (kinds[after] == _BLANK), before - (kinds[before] == _BLANK), after, before):
+    for place in (after + (kinds[after] == _BLANK), before - (kinds[before] == _BLANK), before, after):
         units = np.where(kinds[place] == _UNIT, codes[place], units)
-    for wide, narrow in _WIDE_UNITS.items():
-        units[units == ord(wide)] = ord(narrow)
+    for other, usual in _OTHER_UNITS.items():
+        units[units == ord(other)] = ord(usual)
     signs = before - (kinds[before] == _UNIT)
-    is_minus = (kinds[signs] == _MINUS) & _are(kinds[signs - 1], _BLANK, _OPENING)
+    # Behind a logograph, most are ranges and names, such as 歼-20, but for -5℃.
+    is_apart = _are(kinds[signs - 1], _BLANK, _OPENING) | (
+        stands_alone(codes[signs - 1]) & ((units > 0) | is_unit[after - 1])
+    )
+    is_minus = (kinds[signs] == _MINUS) & is_apart
     relations = np.zeros(starts.size, np.uint64)
     for place in (before - (kinds[before] == _BLANK), before):
         is_tag = (codes[place] == ord(">")) & (kinds[place - 1] != _BLANK)
         relations = np.where((kinds[place] == _RELATION) & ~is_tag, codes[place], relations)
-    in_brackets = np.isin(codes[before], _BRACKETS[0]) & np.isin(codes[after], _BRACKETS[1]) & ~is_unit[after - 1]
+    in_brackets = (codes[before] == ord("(")) & (codes[after] == ord(")")) & ~is_unit[after - 1]
     found: Hashes = (
         units + np.uint64(1 << 21) * is_minus + np.uint64(1 << 22) * in_brackets + (relations << np.uint64(24))
     )
