@@ -88,8 +88,8 @@ def tune(index: str, /, *, to: To = To(), **how: Any) -> int:
     Makes edits of known kinds in a sample of the texts (typos, boilerplate, dates, cuts, moved sentences, punctuation),
     and reports how many of them each preset would find (recall). Recommends the strictest that finds 98 % of the copies
     that share 80 % of their words. Writes nothing. If INDEX does not have the fields yet, pass --text-field. Exits with
-    3 if not every document could be looked at. How many documents a preset would remove says es-simhash plan INDEX
-    --preset PRESET.
+    3 if not every document could be looked at, or not the whole of a text. How many documents a preset would remove
+    says es-simhash plan INDEX --preset PRESET.
 
     For example:
 

@@ -10,7 +10,7 @@ from es_simhash import fingerprint, hamming_distance, to_hex
 from es_simhash.cli.local import show_demo
 from es_simhash.cli.options import To
 from es_simhash.cli.show import Output
-from tests.docs.test_mappings import FILES
+from tests.docs.test_mappings import MAPPINGS
 from tests.servers.command_line import NEAR, OTHER, TEXT, failed
 from tests.servers.support import read_all
 
@@ -89,9 +89,8 @@ def test_create_check_and_remove(run, index, server, tmp_path):
 @pytest.mark.parametrize("server", ["elasticsearch", "opensearch"], indirect=True)
 def test_the_files_of_mappings_are_taken_by_the_server(server, index):
     """Under names of this test's own."""
-    files = {name: json.loads(FILES[f"{server.product}/{name}.json"]) for name in ("mapping", "component-template")}
-    template = json.loads(FILES[f"{server.product}/index-template.json"])
-    template |= {"index_patterns": [f"{index}-*"], "composed_of": [index]}
+    files = {path.stem: json.loads(path.read_text("utf-8")) for path in MAPPINGS.glob(f"{server.product}/*.json")}
+    template = files["index-template"] | {"index_patterns": [f"{index}-*"], "composed_of": [index]}
     try:
         server.request("PUT", f"/{index}", files["mapping"])
         server.request("PUT", f"/{index}/_mapping", files["mapping"]["mappings"])

@@ -9,6 +9,8 @@ import opensearchpy
 import pytest
 
 from es_simhash import SimHashClient
+from es_simhash.cli.connect import find_server
+from es_simhash.cli.options import To
 from es_simhash.connection import Server, open_client
 from tests.servers.canned import answering
 from tests.servers.command_line import TEXT, failed
@@ -108,6 +110,14 @@ def test_a_login_in_the_url_is_never_shown(run, news, server, monkeypatch):
         assert text
         assert "hunter" not in text
         assert "aHVudGVy" not in text
+
+
+def test_the_login_of_the_environment_goes_before_that_of_the_url(monkeypatch):
+    to = To(url="http://elastic:hunter%232@host")
+    assert (find_server(to)[1].user, find_server(to)[1].password) == ("elastic", "hunter#2")
+    monkeypatch.setenv("ES_SIMHASH_USER", "me")
+    monkeypatch.setenv("ES_SIMHASH_PASSWORD", "own")
+    assert (find_server(to)[1].user, find_server(to)[1].password) == ("me", "own")
 
 
 @BOTH

@@ -2,10 +2,12 @@
 
 import json
 import re
+from dataclasses import replace
+from functools import wraps
 
 import pytest
 
-from es_simhash import fingerprint, hamming_distance
+from es_simhash import SimHashClient, fingerprint, hamming_distance
 from tests.servers.command_line import NEAR, TEXT, failed
 from tests.servers.removals import archived
 from tests.servers.support import put, read_all
@@ -59,6 +61,19 @@ def test_reconcile_and_groups(run, grouped, server):
     server.request("POST", f"/{grouped}/_refresh")
     [group] = lines(run("groups", grouped, "--json"))
     assert (group["id"], [each["id"] for each in group["members"]]) == ("b", ["b", "c"])
+
+
+def test_a_reconcile_that_others_overtake_exits_with_3(run, grouped, monkeypatch):
+    reconcile = SimHashClient.reconcile
+
+    @wraps(reconcile)
+    def overtaken(*given, **how):
+        return replace(reconcile(*given, **how), is_settled=False)
+
+    monkeypatch.setattr(SimHashClient, "reconcile", overtaken)
+    result = run("reconcile", grouped, "--json")
+    assert (result.exit_code, json.loads(result.stderr)["error"]["kind"]) == (3, "unsettled"), result.output
+    assert run("reconcile", grouped, "--dry-run").exit_code == 0
 
 
 def test_fields_that_no_index_has(run, grouped):

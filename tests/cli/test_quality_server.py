@@ -51,3 +51,10 @@ def test_what_a_check_says_to_run_mends_the_index(run, server, index, simhash, k
     assert run(*command, *(["--yes"] if command[0] == "setup" else [])).exit_code == 0
     server.request("POST", f"/{index}/_refresh")
     assert simhash.check_sample(index).is_healthy
+
+
+def test_tune_exits_with_3_where_it_did_not_look_at_all(run, news, server):
+    assert run("tune", news).exit_code == 0
+    server.request("PUT", f"/{news}/_doc/long?refresh=true", {"text": "every word of a long text " * 5_000})
+    result = run("tune", news)
+    assert (result.exit_code, "measured by their first 100,000 letters" in result.stderr) == (3, True), result.output
