@@ -413,7 +413,7 @@ async def _name_unreadable(server: Port, lookup: Lookup) -> list[Gap]:
                     continue
                 if (value ^ lookup.fingerprint).bit_count() <= scope.max_distance:
                     said = f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {field}"
-                    lookup.reasons[f"{said}: backfill it"] = None
+                    lookup.reasons[f"{said}: run setup(index)"] = None
     if is_masked:
         lookup.reasons[no_fingerprint_shown(scope.index, field)] = None
     return reading.gaps

@@ -85,7 +85,7 @@ def without_passages_query(prefix: str) -> Query:
 
 def without_passages(index: str, documents: int) -> str:
     """Return why an index in which *documents* lack their passages does not have all."""
-    return f"{documents} documents of {index!r} have a fingerprint and no passages: backfill it"
+    return f"{documents} documents of {index!r} have a fingerprint and no passages: run setup(index)"
 
 
 def too_many(documents: int) -> str:

@@ -97,7 +97,7 @@ def test_documents_that_lack_passages():
     with pytest.raises(IncompleteSearchError) as caught:
         look(server)
     assert (len(caught.value.results), caught.value.results.complete) == (29, False)
-    assert caught.value.reasons == ("1 documents of 'i' have a fingerprint and no passages: backfill it",)
+    assert caught.value.reasons == ("1 documents of 'i' have a fingerprint and no passages: run setup(index)",)
     with pytest.raises(MappingError, match="has no passages"):
         look(FakeServer({"a": {"body": NOTICE}}))
 

@@ -99,7 +99,7 @@ def test_a_half_filled_index_is_refused(server, index, simhash):
         simhash.find_passages(index, QUESTION)
     simhash.put_mapping(index, passages=True)
     for make in (simhash.find_passages, simhash.stream_passages):
-        with pytest.raises(IncompleteSearchError, match="backfill it"):
+        with pytest.raises(IncompleteSearchError, match=r"run setup\(index\)"):
             list(make(index, QUESTION))
     assert [fault.kind for fault in simhash.check(index)[0].faults] == ["without_passages"]
     list(simhash.backfill(index))
