@@ -91,11 +91,11 @@ def test_more_documents_than_a_page(server, index, simhash):
     asked for it, and the others stay in memory.
     """
     simhash.create_index(index, settings=ONE_SHARD)
-    fill(server, index, [7] * 10_050 + STORED)
-    found = assert_equal(simhash, index, {"fingerprints": [7, *STORED[:20]]}, max_distance=3)
+    fill(server, index, [0xF0F0] * 10_050 + STORED)
+    found = assert_equal(simhash, index, {"fingerprints": [0xF0F0, *STORED[:20]]}, max_distance=3)
     assert len(found[0][0]) == len({each.id for each in found[0][0]}) == 10_050
-    assert len(simhash.find_near_dups(index, fingerprint=7, max_distance=0)) == 10_050
-    assert len(simhash.find_near_dups(index, fingerprint=7, size=5)) == 5
+    assert len(simhash.find_near_dups(index, fingerprint=0xF0F0, max_distance=0)) == 10_050
+    assert len(simhash.find_near_dups(index, fingerprint=0xF0F0, size=5)) == 5
     assert open_contexts(server, index) == 0
 
 
