@@ -16,7 +16,7 @@ NAMED_OTHERWISE = {
     "find_near_dups": "find",
     "find_passages": "passages",
     "plan_removal": "plan",
-    "put_mapping": "create --existing",
+    "put_mapping": "create --existing --yes",
 }
 """Commands that have another name than the call."""
 

@@ -105,7 +105,9 @@ def read_json(text: str | bytes) -> Any:
 
 
 def why_unreadable(error: Exception) -> str:
-    """Return why something is no JSON, or no document; Python's words for what is nested too deeply say nothing."""
+    """Return why something is no JSON, or no document, where Python's words say nothing to whoever gave it."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 at byte {error.start + 1}"
     return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 

@@ -80,7 +80,7 @@ def test_an_index_that_is_not_there(run, news):
         failed(run(*command), f"did you mean {news}", ", or create the index")
     failed(run("find", "zzzz", TEXT), "check the name, or create the index")
     failed(run("groups", news, "--pairs", "--against", "zzzz"), "[zzzz]: check the name, or create the index")
-    passages = "has no passages: add them with es-simhash create INDEX --existing --passages, and fill them with"
+    passages = "has no passages: add them with es-simhash create INDEX --existing --yes --passages, and fill them with"
     failed(run("passages", news, TEXT), passages)
 
 
