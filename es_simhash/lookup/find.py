@@ -69,7 +69,7 @@ async def find(
 
 async def read_fingerprint_of(server: Port, index: Index, id: str, routing: str | None = None) -> int:
     """
-    Return the fingerprint that *index* has for the document *id*; errors as :func:`find_of`.
+    Return the fingerprint that *index* has for the document *id*; errors as :func:`find` for one.
     IncompleteSearchError is raised if a shard did not answer: a copy of the document there may have another
     fingerprint.
     """
