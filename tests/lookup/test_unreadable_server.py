@@ -32,7 +32,7 @@ def test_only_what_it_could_match_is_incomplete(server, filled, call, simhash, m
         monkeypatch.setattr(module, "plan_lookup", lambda *_, plan=plan, **__: plan)
         near, far = call(simhash.find_near_dups_many(filled, [NEAR, FAR], max_distance=3))
         assert isinstance(near, IncompleteSearchError), plan
-        assert [("'bad'" in reason, "backfill" in reason) for reason in near.reasons] == [(True, True)]
+        assert [("'bad'" in reason, "setup(index)" in reason) for reason in near.reasons] == [(True, True)]
         assert (len(far), far.complete, far.plan) == (0, True, plan)
         with pytest.raises(IncompleteSearchError, match="'bad'"):
             call(simhash.find_near_dups(filled, text=NEAR, max_distance=3))
