@@ -99,6 +99,7 @@ def _load_t2s() -> Callable[[str], str]:
 
 
 def is_japanese(text: str) -> bool:
+    """Return whether so much of *text* is kana that its logographs are Japanese."""
     return len(_KANA.findall(text)) * _JAPANESE > len(text)
 
 
