@@ -96,21 +96,25 @@ def ratios(spent: dict[str, list[float]], reference: str) -> dict[str, dict[str,
 
 @dataclass
 class Work:
-    """What some work took: seconds, and those of processors, here and in the server."""
+    """What some work took: seconds, those of processors, here and in the server, and the most memory here, in MiB."""
 
     seconds: float = 0.0
     here: float = 0.0
     server: float = 0.0
+    most_mib: float = 0.0
 
 
 @contextmanager
 def working(server: EmbeddedServer) -> Iterator[Work]:
-    """Give what the work within takes, complete at its end."""
+    """Give what the work within takes, complete at its end; what Linux counts as the most memory begins anew."""
+    Path("/proc/self/clear_refs").write_text("5")
     work = Work(time.perf_counter(), time.process_time(), processor_seconds(server))
     yield work
     work.seconds = time.perf_counter() - work.seconds
     work.here = time.process_time() - work.here
     work.server = processor_seconds(server) - work.server
+    [most] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+    work.most_mib = int(most.split()[1]) / 1024
 
 
 def spread(values: Sequence[float]) -> list[float]:

@@ -2,15 +2,16 @@
 What a decision about each document costs: ``ingest`` against the client's own ``streaming_bulk`` of the same documents.
 
     python bench/ingest.py --product opensearch --documents 500000 --new 30000 --rounds 3 DOCS.jsonl.gz
+    python bench/ingest.py --documents 10000000 --new 1000000 --rounds 1 --warm 0 --ways bulk bits3
 
-The index has so many random fingerprints before, and a hundredth as many of the texts. Of the new documents three
-quarters are other texts of the set, and a quarter copies of one of either, most of them with some characters changed.
-Each run has a fresh clone of that index; ``bulk``, of chunks of 500 and without anything of ours, has one without our
-fields, and ``with_fingerprints`` is the same bulk of documents with their fingerprints. All ways take turns within a
-round. Prints JSON: of each way the processor time of client and server for a document, the seconds until the first
-report, the reports of each kind, and its rate and its processor time as shares of the reference of the same round
-(median, lowest, highest). What reading the table
-of fingerprints takes is included.
+The index has so many random fingerprints before, and a hundredth as many of the texts. Without a set the texts are made
+up, as those of `bench/repair.py`. Of the new documents three quarters are other texts, and a quarter copies of one of
+either, most of them with some characters changed. Each run has a fresh clone of that index; ``bulk``, of chunks of 500
+and without anything of ours, has one without our fields, and ``with_fingerprints`` is the same bulk of documents with
+their fingerprints. All ways take turns within a round. Prints JSON: of each way the processor time of client and server
+for a document, the seconds until the first report, the most memory of the client, the reports of each kind, and its
+rate and its processor time as shares of the reference of the same round (median, lowest, highest). What reading the
+table of fingerprints takes is included.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from statistics import median
 from typing import Any
 
 from harness import arguments, fill, plant, served, show, spread, working
+from repair import make_texts
 from sets import read_documents
 
 from es_simhash import SimHashClient
@@ -76,8 +78,8 @@ class Bench:
     def __init__(self, client: Any, helpers: Any, server: Any, options: argparse.Namespace) -> None:
         self.client, self.helpers, self.options = client, helpers, options
         self.simhash, self.server = SimHashClient(client), server
-        texts = read_texts(options.docs)
         first = options.documents // 100
+        texts = read_texts(options.docs) if options.docs else make_texts(first + options.new, 1)
         self.known, self.texts = texts[:first], texts[first:]
         one = {"number_of_shards": options.shards, "number_of_replicas": 0}
         self.simhash.create_index(FULL, text_field="body", mappings=FIELDS, settings=one)
@@ -108,6 +110,7 @@ class Bench:
             "seconds": work.seconds,
             "client": work.here * 1e6 / len(new),
             "server": work.server * 1e6 / len(new),
+            "most_mib": work.most_mib,
             "first_report": first,
         }
         self.client.indices.delete(index=RUN)
@@ -130,7 +133,7 @@ class Bench:
 def main() -> None:
     """Run and print."""
     parser = arguments(__doc__)
-    parser.add_argument("docs", type=Path)
+    parser.add_argument("docs", type=Path, nargs="?")
     parser.add_argument("--documents", type=int, default=500_000, help="in the index before")
     parser.add_argument("--new", type=int, default=30_000, help="written in each run")
     parser.add_argument("--rounds", type=int, default=3)

@@ -6,20 +6,19 @@ The repair of the groups that some hundred changed documents may have upset, in 
 The texts are words as frequent as those of a language, so their fingerprints are spread like those of real texts: more
 are near one another than chance makes. Each hundredth document is a copy of the one before it. First `reconcile` is
 given documents of which a tenth are copies, or their canonicals, that lost their group; then `follow` finds documents
-that got another text, a tenth of them the text of another document.
+that got another text, a tenth of them the text of another document. Last, `reconcile` reads the whole index.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from harness import ONE_SHARD, arguments, served
+from harness import ONE_SHARD, arguments, served, show, working
 
 from es_simhash import SimHashClient, fingerprint_fields, fingerprints
 from es_simhash.client.port import finish, port_of
@@ -134,21 +133,29 @@ def measure_follow(
     return done | {"read": report.read, "written": report.written, "rewritten": report.regrouped}
 
 
+def measure_whole(server: Any, simhash: SimHashClient) -> dict[str, Any]:
+    """Reconcile the whole index."""
+    with working(server) as work:
+        made = simhash.reconcile(INDEX)
+    return {"verb": "reconcile all", **vars(work), "read": made.documents, "rewritten": made.changed}
+
+
 def main() -> None:
-    """Fill an index, and repair some of it."""
+    """Fill an index, and repair some of it, and all."""
     parser = arguments(__doc__)
     parser.add_argument("--documents", type=int, default=5_000_000)
     parser.add_argument("--changed", type=int, default=500)
     parser.add_argument("--distance", type=int, default=12)
     options = parser.parse_args()
-    with served(options) as (_, client, helpers):
+    with served(options) as (server, client, helpers):
         simhash = SimHashClient(client)
         fill(client, helpers, simhash, options)
-        for made in (
-            measure_reconcile(client, helpers, options, 2),
-            measure_follow(client, helpers, simhash, options, 3),
+        for measure in (
+            lambda: measure_reconcile(client, helpers, options, 2),
+            lambda: measure_follow(client, helpers, simhash, options, 3),
+            lambda: measure_whole(server, simhash),
         ):
-            print(json.dumps({"product": options.product, **vars(options), **made}))
+            show(**vars(options), **measure())
 
 
 if __name__ == "__main__":
