@@ -20,7 +20,7 @@ OPERATIONS = {
     "folding": "search_distinct",
     "groups": "neighbourhood pairs_and_groups read reconcile recorded",
     "ingest": "ingest near reading screen",
-    "lookup": "find find_many index_table judge plan",
+    "lookup": "documents find find_many index_table judge plan",
     "mapping": "resolve shards",
     "passages": "find_passages",
     "pipeline": "install",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import Scheme, fingerprint
 from es_simhash.lookup.content import TextStore
-from es_simhash.lookup.judge import FETCH_DOCUMENTS, fetch_hits
+from es_simhash.lookup.documents import FETCH_DOCUMENTS, fetch_hits
 from es_simhash.lookup.near_dups import no_fingerprint_shown
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import Fields, is_masked, text_or_none

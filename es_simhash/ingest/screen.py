@@ -20,7 +20,8 @@ from es_simhash.ingest.ingest_options import IngestOptions, ScreenOptions
 from es_simhash.ingest.item import Item, has_fingerprint
 from es_simhash.ingest.reading import Source, WriteTarget, find_write_target
 from es_simhash.ingest.with_fingerprints import check_iterable
-from es_simhash.lookup.judge import LookupRule, Origin, read_sources
+from es_simhash.lookup.documents import read_sources
+from es_simhash.lookup.judge import LookupRule, Origin
 from es_simhash.lookup.near_dups import TOO_SHORT
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree

@@ -12,11 +12,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from es_simhash.arguments import check_key
-from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
-from es_simhash.hashing import fingerprint as compute_fingerprint, from_hex, to_hex
+from es_simhash.errors import WrongTypeError
+from es_simhash.hashing import fingerprint as compute_fingerprint, to_hex
 from es_simhash.lookup.content import Content, docvalue_fields, read_content
-from es_simhash.lookup.judge import Asker, LookupRule, accept, choose_rule, read_documents
+from es_simhash.lookup.documents import check_id, differing, read_documents, shared_fingerprint
+from es_simhash.lookup.judge import Asker, LookupRule, accept, choose_rule
 from es_simhash.lookup.lookup_options import LookupOptions, check_complete
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, no_fingerprint_shown, rescore
 from es_simhash.lookup.plan import UNMEASURED, LookupPlan, estimate, index_stats, plan_lookup
@@ -26,7 +26,7 @@ from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirm, read_known, send_confirmed
-from es_simhash.transport.answers import Gap, check_whole, find_gaps, sentences
+from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.conversation import Changes, change_for, changing
 from es_simhash.transport.pages import Hits, Reading
 from es_simhash.transport.protocol import Call, Index, Key, check_index, document_key
@@ -56,7 +56,7 @@ async def find(
     if id is not None:
         scope, fingerprint, asked, gaps = await _read_asked(server, scope, id)
     elif text is not None:
-        fingerprint = await server.compute(_fingerprint_of, text, scope.settings)
+        fingerprint = await server.compute(compute_fingerprint, text, scheme=scope.settings.scheme)
     if fingerprint is None:
         return scope.nothing
     scope = replace(scope, stats=await index_stats(server, index, scope.max_distance))
@@ -65,26 +65,6 @@ async def find(
     # A copy of the document that was not read may have another fingerprint.
     reasons = tuple(dict.fromkeys((*answer.reasons, *sentences(gaps))))
     return check_complete(replace(answer, complete=not reasons, reasons=reasons))
-
-
-async def read_fingerprint_of(server: Port, index: Index, id: str, routing: str | None = None) -> int:
-    """
-    Return the fingerprint that *index* has for the document *id*; errors as :func:`find` for one.
-    IncompleteSearchError is raised if a shard did not answer: a copy of the document there may have another
-    fingerprint.
-    """
-    check_id(id)
-    if routing is not None:
-        check_key("routing", routing)
-    field = Fields(server.prefix).fingerprint
-    hits, gaps = await read_documents(server, check_index(index), id, routing, docvalue_fields=[field])
-    check_whole(gaps)
-    return _shared_fingerprint(hits, id, index, field)
-
-
-async def read_rule(server: Port, index: Index) -> LookupRule:
-    """Return the rule by which a document is looked up in *index*."""
-    return (await read_scope(server, index, LookupOptions(), "document")).rule
 
 
 def _check_asked(text: str | None, fingerprint: int | None, id: str | None) -> Asker:
@@ -102,6 +82,13 @@ def _check_asked(text: str | None, fingerprint: int | None, id: str | None) -> A
     return "text"
 
 
+async def read_scope(server: Port, index: Index, options: LookupOptions, asker: Asker) -> Scope:
+    """Return the scope of lookups in *index*. Cost: one request for its mapping, remembered for a minute."""
+    settings, resolved = await read_known(server, index)
+    rule, text_fields = choose_rule(settings, resolved.settings_of, options, asker)
+    return Scope(server.context, index, settings, options, rule, text_fields)
+
+
 async def _read_asked(server: Port, scope: Scope, id: str) -> tuple[Scope, int, Content, list[Gap]]:
     """Return the scope of lookups of the document *id*, its fingerprint and content, and why copies may be missing."""
     rule, field = scope.rule, scope.fingerprint_field
@@ -113,59 +100,13 @@ async def _read_asked(server: Port, scope: Scope, id: str) -> tuple[Scope, int, 
         text_fields=() if rule.similarity is None else scope.text_fields.all,
         docvalue_fields=[field, *docvalue_fields(rule)],
     )
-    if not itself:
-        check_whole(gaps)
-    fingerprint = _shared_fingerprint(itself, id, scope.index, field)
-    content = _shared_content(itself, id, scope)
+    fingerprint = shared_fingerprint(itself, id, field)
+    content, *others = [read_content(hit, rule, scope.text_fields) for hit in itself]
+    if any(other.key != content.key for other in others):
+        raise differing(id, itself)
     # The routing value says which document is meant: its near-duplicates are found in all shards.
     everywhere = replace(scope.options, routing=None)
     return replace(scope, options=everywhere, leave=frozenset(map(document_key, itself))), fingerprint, content, gaps
-
-
-def check_id(id: str) -> None:
-    """Raise an error if *id* cannot be the ``_id`` of a document, or cannot be sent."""
-    check_key("id", id, wanted="the id of a document")
-
-
-def _fingerprint_of(text: str, settings: IndexSettings) -> int | None:
-    return compute_fingerprint(text, scheme=settings.scheme)
-
-
-def no_document(id: str, index: Index) -> InvalidInputError:
-    return InvalidInputError(f"no document {shorten(id)} in {shorten(index)}: check the id; new ones need a refresh")
-
-
-def _shared_fingerprint(hits: Hits, id: str, index: Index, field: str) -> int:
-    """Return the fingerprint of the documents *hits* of one id; raise if they differ in it."""
-    if not hits:
-        raise no_document(id, index)
-    values = {value for hit in hits for value in hit_fingerprints(hit, field)}
-    if not values:
-        raise InvalidInputError(
-            f"document {shorten(id)} has no fingerprint: its text has no features, or it was never backfilled"
-        )
-    if len(values) > 1:
-        where = ", ".join(sorted(map(_place_of, hits)))
-        raise InvalidInputError(
-            f"document {shorten(id)} differs between {where}: name one index, or the document's routing"
-        )
-    return from_hex(values.pop())
-
-
-def _place_of(hit: Mapping[str, Any]) -> str:
-    routing = hit.get("_routing")
-    return str(hit["_index"]) if routing is None else f"{hit['_index']} (routing {shorten(routing)})"
-
-
-def _shared_content(hits: Hits, id: str, scope: Scope) -> Content:
-    """Return what the documents *hits* of one id are compared by; raise if they differ in it."""
-    contents = [read_content(hit, scope.rule, scope.text_fields) for hit in hits]
-    if len({content.key for content in contents}) > 1:
-        raise InvalidInputError(
-            f"document {shorten(id)} cannot be compared: several documents of that id differ in what the rule "
-            "compares: name one index, or the document's routing"
-        )
-    return contents[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,13 +170,6 @@ class Scope:
     def fingerprints_body(self, fingerprints: Iterable[int], *, page: int) -> dict[str, Any]:
         """Return the body of a search for the documents that have one of *fingerprints*, and for no others."""
         return self.body([{"terms": {self.fingerprint_field: sorted(map(to_hex, fingerprints))}}], page=page)
-
-
-async def read_scope(server: Port, index: Index, options: LookupOptions, asker: Asker) -> Scope:
-    """Return the scope of lookups in *index*. Cost: one request for its mapping, remembered for a minute."""
-    settings, resolved = await read_known(server, index)
-    rule, text_fields = choose_rule(settings, resolved.settings_of, options, asker)
-    return Scope(server.context, index, settings, options, rule, text_fields)
 
 
 class Crowded(Exception):  # noqa: N818 -- caught where such a lookup is asked
@@ -417,3 +351,8 @@ async def _name_unreadable(server: Port, lookup: Lookup) -> list[Gap]:
     if is_masked:
         lookup.reasons[no_fingerprint_shown(scope.index, field)] = None
     return reading.gaps
+
+
+async def read_rule(server: Port, index: Index) -> LookupRule:
+    """Return the rule by which a document is looked up in *index*."""
+    return (await read_scope(server, index, LookupOptions(), "document")).rule

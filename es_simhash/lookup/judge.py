@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from es_simhash.errors import InvalidInputError, SchemeError, shorten
+from es_simhash.errors import InvalidInputError, SchemeError
 from es_simhash.hashing import Scheme, fingerprints
 from es_simhash.lookup.content import (
     Content,
@@ -24,17 +24,14 @@ from es_simhash.lookup.content import (
     read_content,
     why_apart,
 )
+from es_simhash.lookup.documents import FETCH_DOCUMENTS, fetch_hits
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import MOST_REJECTED, NearDup, NearDups, Rejected
-from es_simhash.lookup.query import check_source
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.meta import IndexSettings, no_text_field
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import Grouping, PairRule, default_rule
-from es_simhash.transport.answers import Gap, check_whole, find_gaps
-from es_simhash.transport.conversation import search_texts
-from es_simhash.transport.pages import Hits
-from es_simhash.transport.protocol import Index, Key, document_key
+from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:
     from es_simhash.lookup.find import Scope
@@ -147,110 +144,6 @@ def _rule_of(settings: IndexSettings, options: LookupOptions, asker: Asker) -> L
         origin=origin,
         not_applied=tuple(not_applied),
     )
-
-
-FETCH_DOCUMENTS = 500
-"""Documents fetched at once. With texts of a few thousand characters each, these are a few megabytes."""
-
-# An index has at most so many shards, and each of them may have a document with one id.
-MOST_SHARDS = 1_024
-
-
-async def fetch_hits(
-    server: Port,
-    index: Index,
-    wanted: Sequence[Key],
-    *,
-    text_fields: Sequence[str],
-    source: Sequence[str] = (),
-    docvalue_fields: Sequence[Any] = (),
-    page: int = FETCH_DOCUMENTS,
-    versions: bool = False,
-) -> tuple[dict[Key, Mapping[str, Any]], dict[Key, Gap | None]]:
-    """
-    Return the hits of the documents *wanted*, perhaps with others that have one of the ids; and which have none, and
-    why: ``None`` for a document that is gone, a gap if shards did not answer. *text_fields* come from ``_source``, or
-    from stored fields of an index without it; they may be empty. *source* names more of it. *versions*: whether hits
-    have ``_seq_no`` and ``_primary_term``.
-    Cost: one search for every *page* of documents.
-    """
-    found: dict[Key, Mapping[str, Any]] = {}
-    unanswered: dict[Key, Gap | None] = {}
-    done = 0
-    while done < len(wanted):
-        part = wanted[done : done + page]
-        ids, names = sorted({key.id for key in part}), sorted({key.index for key in part})
-        # Others may have one of the ids.
-        query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
-        size = page + MOST_SHARDS
-        body: dict[str, Any] = {"size": size, "query": query}
-        if versions:
-            body["seq_no_primary_term"] = True
-        answer = await search_hits(server, index, body, text_fields, source=source, docvalue_fields=docvalue_fields)
-        hits = answer["hits"]["hits"]
-        found.update((document_key(hit), hit) for hit in hits)
-        missing = [key for key in part if key not in found]
-        if missing and len(hits) >= size:
-            page = max(1, page // 2)
-            continue
-        done += len(part)
-        gaps = find_gaps(answer)
-        unanswered.update(dict.fromkeys(missing, gaps[0] if gaps else None))
-    return found, unanswered
-
-
-async def read_sources(
-    server: Port, index: Index, keys: Sequence[Key], *, source: bool | Sequence[str]
-) -> dict[Key, Mapping[str, Any]]:
-    """Return the fields *source* of the documents *keys*, perhaps with others that have one of the ids."""
-    if not keys or (wanted := check_source(source)) is False:
-        return {}
-    names = ["*"] if wanted is True else wanted
-    hits, unanswered = await fetch_hits(server.patient, index, keys, text_fields=(), source=names)
-    check_whole(gap for gap in unanswered.values() if gap is not None)
-    return {key: hit.get("_source") or {} for key, hit in hits.items()}
-
-
-async def search_hits(
-    server: Port,
-    index: Index,
-    body: Mapping[str, Any],
-    text_fields: Sequence[str],
-    *,
-    source: Sequence[str] = (),
-    docvalue_fields: Sequence[Any] = (),
-) -> dict[str, Any]:
-    """Return the answer to *body*, whose hits have *text_fields*, *source* and *docvalue_fields*, and nothing else."""
-    if docvalue_fields:
-        body = {**body, "docvalue_fields": list(docvalue_fields)}
-    if text_fields or source:
-        return await search_texts(server, index, body, text_fields, source=source)
-    answer: dict[str, Any] = await server.search(index=index, body={**body, "_source": False})
-    return answer
-
-
-# One id may stand in several indices, and in several shards of one.
-COPIES_OF_ID = 1_000
-
-
-async def read_documents(
-    server: Port,
-    index: Index,
-    id: str,
-    routing: str | None = None,
-    *,
-    text_fields: Sequence[str] = (),
-    docvalue_fields: Sequence[Any] = (),
-) -> tuple[Hits, list[Gap]]:
-    """Return the documents with that *id*, and why some may be missing; those with the *routing*, if there are any."""
-    body = {"size": COPIES_OF_ID, "query": {"ids": {"values": [id]}}}
-    answer = await search_hits(server, index, body, text_fields, docvalue_fields=docvalue_fields)
-    hits: Hits = answer["hits"]["hits"]
-    if len(hits) >= COPIES_OF_ID:
-        raise InvalidInputError(f"{COPIES_OF_ID} documents or more have the id {shorten(id)}: name one index")
-    if routing is not None:
-        hits = [hit for hit in hits if hit.get("_routing") == routing] or hits
-    return hits, find_gaps(answer)
 
 
 def why_unread(unread: Unread, asked: Content) -> str:

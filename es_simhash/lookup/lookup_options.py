@@ -212,7 +212,37 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class LookupOptions:
+class SearchOptions:
+    """
+    What every lookup takes, checked.
+
+    Args:
+        size:
+            Most documents returned; ``None`` for all.
+        filter:
+            A query, or a list of queries, that the documents also match.
+        exclude_ids:
+            Ids of documents to leave out.
+        source:
+            ``False``, ``True`` or the ``_source`` fields that results carry.
+        routing:
+            Routing value that restricts the search.
+    """
+
+    size: int | None = option(None, Count())
+    filter: Filter = None
+    exclude_ids: Iterable[str] = option((), check_ids)
+    source: bool | Sequence[str] = False
+    routing: str | None = option(None, check_key)
+
+    def __post_init__(self) -> None:
+        check_filter(self.filter)
+        check_source(self.source)
+        check_options(self)
+
+
+@dataclass(frozen=True, slots=True)
+class LookupOptions(SearchOptions):
     """
     How to look up near-duplicates, checked.
 
@@ -223,14 +253,6 @@ class LookupOptions:
         size:
             Most near-duplicates returned, the nearest in bits of those that the rule accepts; ``None`` for all.
             Which of several at the same distance are cut off is not defined.
-        filter:
-            A query, or a list of queries, that near-duplicates also match.
-        exclude_ids:
-            Ids of documents to leave out.
-        source:
-            ``False``, ``True`` or the ``_source`` fields that results carry.
-        routing:
-            Routing value that restricts the search.
         verify:
             By default the rule that the index records decides, also about the texts. ``False``: bits alone.
             ``True``: compare the texts as that rule does, else by .8 of their 7-letter shingles (exact Jaccard). A
@@ -243,20 +265,13 @@ class LookupOptions:
     """
 
     max_distance: int | None = option(None, Count(0, 64))
-    size: int | None = option(None, Count())
-    filter: Filter = None
-    exclude_ids: Iterable[str] = option((), check_ids)
-    source: bool | Sequence[str] = False
-    routing: str | None = option(None, check_key)
     verify: Verify | None = None
     preset: str | Preset | None = None
     sizes: Sizes = private(Sizes())
 
     def __post_init__(self) -> None:
         self.put_on(PairRule())  # refuses what cannot be used before a server is asked
-        check_filter(self.filter)
-        check_source(self.source)
-        check_options(self)
+        SearchOptions.__post_init__(self)
 
     @property
     def is_bits_alone(self) -> bool:

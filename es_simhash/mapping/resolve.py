@@ -9,8 +9,7 @@ than 25 milliseconds ago. No lookup and no write is here.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
@@ -228,20 +227,6 @@ async def begin_anew(work: Callable[[], Awaitable[_T]]) -> _T:
             if not left:
                 raise change.at_last() from change.__cause__
     raise AssertionError
-
-
-async def stream_anew(make: Callable[[], AsyncGenerator[_T, None]]) -> AsyncGenerator[_T, None]:
-    """Yield what the stream of *make* yields, begun anew as by begin_anew: *make* leaves out what came before."""
-    for left in reversed(range(SETTINGS_ATTEMPTS)):
-        try:
-            async with aclosing(make()) as parts:
-                async for part in parts:
-                    yield part
-        except SettingsChanged as change:
-            if not left:
-                raise change.at_last() from change.__cause__
-        else:
-            return
 
 
 async def send_confirmed(server: Port, index: Index, call: Call, *, settings: IndexSettings) -> Answer:

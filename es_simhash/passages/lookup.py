@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from es_simhash.arguments import Count, check_ids, check_key, check_options, option
+from es_simhash.arguments import Count, option
 from es_simhash.errors import InvalidInputError, MappingError
-from es_simhash.lookup.lookup_options import check_complete
-from es_simhash.lookup.query import Filter, Query, check_filter, check_source
+from es_simhash.lookup.lookup_options import SearchOptions, check_complete
+from es_simhash.lookup.query import Query
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import Fields, is_masked, read_hit
 from es_simhash.mapping.meta import IndexSettings, require_text_fields
@@ -29,7 +29,7 @@ SHORTEST_RUN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class PassageOptions:
+class PassageOptions(SearchOptions):
     """
     How to look up passages, checked.
 
@@ -41,28 +41,12 @@ class PassageOptions:
             Smallest number of letters of a shared run, at least 100; 80 Chinese characters at least.
         size:
             Most documents returned, those with the largest share; ``None`` for all.
-        filter:
-            A query, or a list of queries, that the documents also match.
-        exclude_ids:
-            Ids of documents to leave out.
         source:
             ``False``, ``True`` or the ``_source`` fields that results carry; costs another search.
-        routing:
-            Routing value that restricts the search.
     """
 
     min_contained: float = option(0.8, check_bound)
     min_run: int = option(200, Count(SHORTEST_RUN))
-    size: int | None = option(None, Count())
-    filter: Filter = None
-    exclude_ids: Iterable[str] = option((), check_ids)
-    source: bool | Sequence[str] = False
-    routing: str | None = option(None, check_key)
-
-    def __post_init__(self) -> None:
-        check_filter(self.filter)
-        check_source(self.source)
-        check_options(self)
 
 
 def refuse_without_passages(settings_by_index: Mapping[str, IndexSettings], so: str) -> None:
@@ -90,10 +74,7 @@ def without_passages(index: str, documents: int) -> str:
 
 def too_many(documents: int) -> str:
     """Return why *documents* that share a hash with the text were not all compared."""
-    return (
-        f"{documents} documents share parts with the text: narrow the lookup with a filter, or read them with "
-        "stream_passages"
-    )
+    return f"{documents} documents share parts with the text: narrow the lookup with a filter"
 
 
 Reason: TypeAlias = Gap | str
@@ -103,15 +84,13 @@ Reason: TypeAlias = Gap | str
 class PassageLookup:
     """
     One lookup of passages.
-    *settings*: those on which the indices agree. *text*: set once it is known. *is_stream*: the caller wants each
-    document as soon as it is found, however many there are.
+    *settings*: those on which the indices agree. *text*: set once it is known.
     """
 
     index: Index
     settings: IndexSettings
     text_fields: TextFields
     options: PassageOptions
-    is_stream: bool = False
     text: str = ""
     candidates: int = 0
     gaps: dict[Reason, None] = field(default_factory=dict)
@@ -177,10 +156,6 @@ class PassageLookup:
 
     def _best(self) -> list[Overlap]:
         return sorted(self._found, key=lambda overlap: overlap.order)[: self.options.size]
-
-    def take_found(self) -> list[Overlap]:
-        found, self._found = self._found, []
-        return found
 
     def result(self) -> Overlaps:
         """Return the answer, or raise IncompleteSearchError if it has gaps."""

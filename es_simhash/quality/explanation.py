@@ -10,8 +10,9 @@ from es_simhash.arguments import check_count, check_fields, check_items, check_k
 from es_simhash.errors import InvalidInputError, WrongTypeError, count, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint, from_hex, get_scheme, hamming_distance, to_hex
 from es_simhash.lookup.content import Content, compare_contents, docvalue_fields, read_content, why_apart
-from es_simhash.lookup.find import Scope, no_document, read_scope
-from es_simhash.lookup.judge import CHANGED, LookupRule, read_documents, why_unread
+from es_simhash.lookup.documents import differing, read_documents
+from es_simhash.lookup.find import Scope, read_scope
+from es_simhash.lookup.judge import CHANGED, LookupRule, why_unread
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import Reason, hit_fingerprints, words_apart
 from es_simhash.mapping.context import TextFields
@@ -225,8 +226,6 @@ async def _read_document(server: Port, id: str, scope: Scope) -> _Side:
     values = [name, *docvalue_fields(scope.rule)]
     hits, gaps = await read_documents(server, scope.index, id, text_fields=fields.all, docvalue_fields=values)
     check_whole(gaps)
-    if not hits:
-        raise no_document(id, scope.index)
     try:
         found = [
             _Side(
@@ -240,9 +239,7 @@ async def _read_document(server: Port, id: str, scope: Scope) -> _Side:
     except InvalidInputError as error:
         raise InvalidInputError(f"document {shorten(id)} cannot be compared: {error}") from error
     if len({(side.text, side.value, side.content.key) for side in found}) > 1:
-        raise InvalidInputError(
-            f"document {shorten(id)} cannot be compared: several documents of that id differ: name one index"
-        )
+        raise differing(id, hits)
     return found[0]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.arguments import Count, check_fields, check_options, option
-from es_simhash.lookup.judge import fetch_hits
+from es_simhash.lookup.documents import fetch_hits
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port

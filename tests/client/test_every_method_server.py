@@ -133,7 +133,6 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "search_distinct_pages": lambda simhash, _: list(simhash.search_distinct_pages(**search)),
         "stats": lambda simhash, _: simhash.stats(index),
         "stream_near_dups_many": lambda simhash, _: list(simhash.stream_near_dups_many(index, TEXTS[:5])),
-        "stream_passages": lambda simhash, _: list(simhash.stream_passages(index, TEXTS[0])),
         "tune": lambda simhash, _: simhash.tune(index, sample=5),
         "with_fingerprints": lambda simhash, _: list(make_simhash().with_fingerprints(index, [dict(documents[0])])),
     }

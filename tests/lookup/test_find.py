@@ -17,9 +17,9 @@ from es_simhash import (
     rescore,
     to_hex,
 )
-from es_simhash.lookup.find import find, read_fingerprint_of
+from es_simhash.lookup.documents import COPIES_OF_ID, read_fingerprint_of
+from es_simhash.lookup.find import find
 from es_simhash.lookup.find_many import find_many
-from es_simhash.lookup.judge import COPIES_OF_ID
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
 from es_simhash.lookup.plan import SAMPLE_DOCUMENTS, LookupPlan, index_stats
 from es_simhash.mapping.context import Context, IndexStats

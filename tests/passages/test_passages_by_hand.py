@@ -1,16 +1,14 @@
 """Lookups of passages by hand: which requests they make, and what they make of answers that are not whole."""
 
-import itertools
-
 import pytest
 
 from es_simhash import IncompleteSearchError, MappingError, build_mapping, document_fields
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.resolve import begin_anew
-from es_simhash.passages.find_passages import find, find_of, stream
+from es_simhash.passages.find_passages import find
 from es_simhash.passages.lookup import PassageOptions
-from tests.transport.by_hand import carry_out, drive, scripted
-from tests.transport.fake_server import WHOLE, FakeServer, unmarked
+from tests.transport.by_hand import drive, scripted
+from tests.transport.fake_server import WHOLE, FakeServer
 
 NOTICE = " ".join(f"notice{n * n}" for n in range(40))
 RARE = " ".join(f"rare{n * n}" for n in range(60))
@@ -39,7 +37,7 @@ def limit(monkeypatch):
 
 
 def look(server, text=NOTICE, *, context=None):
-    return drive(begin_anew(lambda: find(scripted(context), "i", text, PassageOptions())), server)
+    return drive(begin_anew(lambda: find(scripted(context), "i", PassageOptions(), text=text)), server)
 
 
 def test_one_search_when_candidates_fit():
@@ -59,23 +57,21 @@ def test_more_candidates_than_a_page(limit):
     assert (len(found), found.complete) == (29, True)
     assert [call.api for call in calls].count("open_point_in_time") == 1
     assert not server.open
-    others, _, _ = drive(find_of(scripted(), "i", "3", PassageOptions(size=4)), server)
+    others, _, _ = drive(find(scripted(), "i", PassageOptions(size=4), id="3"), server)
     assert (len(others), "3" in {each.id for each in others}) == (4, False)
 
 
 def test_too_many_candidates_are_counted(limit):
-    """They are an error that says how many there are, with those of the first page; a stream reads all."""
+    """They are an error that says how many there are, with those of the first page."""
     server = server_of(many())
     limit(**SMALL_PAGES, MOST_CANDIDATES=20)
     with pytest.raises(
         IncompleteSearchError,
-        match="30 documents share parts with the text: narrow .*, or read them with stream_passages",
+        match="30 documents share parts with the text: narrow the lookup with a filter",
     ) as caught:
         look(server, f"{RARE} {NOTICE}")
     results = caught.value.results
     assert (len(results), results.complete) == (2, False)
-    flow = stream(scripted(), "i", f"{RARE} {NOTICE}", PassageOptions())
-    assert {each.id for each in drive(flow, server)[2]} == set(many())
     assert not server.open
 
 
@@ -100,19 +96,3 @@ def test_documents_that_lack_passages():
     assert caught.value.reasons == ("1 documents of 'i' have a fingerprint and no passages: run setup(index)",)
     with pytest.raises(MappingError, match="has no passages"):
         look(FakeServer({"a": {"body": NOTICE}}))
-
-
-def test_a_stream_gives_nothing_twice(limit):
-    """The index records another distance while it is read: the stream begins anew, without what it gave away."""
-    server = server_of(many())
-    server.mapping = unmarked(text_field="body", passages=True)
-    seconds, searches = itertools.count(), itertools.count()
-
-    def answer(call):
-        if call.api == "search" and next(searches) == 4:
-            server.mapping = unmarked(text_field="body", passages=True, max_distance=5)
-        return server(call)
-
-    limit(MOST_TERMS=100)
-    flow = stream(scripted(Context(clock=lambda: next(seconds))), "i", f"{RARE} {NOTICE}", PassageOptions())
-    assert sorted(each.id for each in carry_out(flow, answer).emitted) == sorted(many())

@@ -69,7 +69,6 @@ def test_texts_inside_texts(filled, simhash):
     for shown in (
         simhash.find_passages(filled, QUESTION, source=["n"]),
         simhash.find_passages_of(filled, "part", source=["n"]),
-        list(simhash.stream_passages(filled, QUESTION, source=["n"])),
     ):
         assert {overlap.id: overlap.source for overlap in shown} == {
             overlap.id: numbers[overlap.id] for overlap in shown
@@ -81,7 +80,6 @@ def test_texts_inside_texts(filled, simhash):
     assert ids(simhash.find_passages(filled, QUESTION, exclude_ids=["whole"])) == ["part", "run"]
     shorter = {"range": {"n": {"lt": len(DOCUMENTS["whole"])}}}
     assert ids(simhash.find_passages(filled, QUESTION, filter=shorter)) == ["part"]
-    assert sorted(ids(simhash.stream_passages(filled, QUESTION))) == ["part", "run", "whole"]
     others = [simhash.find_passages(filled, text) for text in (han(1, 400), "...")]
     assert [ids(found) for found in others] == [["chinese", "quoted"], []]
     assert ids(simhash.find_passages_of(filled, "part")) == ["whole", "run"]
@@ -98,9 +96,8 @@ def test_a_half_filled_index_is_refused(server, index, simhash):
     with pytest.raises(MappingError, match=r"has no passages: add them with put_mapping\(index, passages=True\)"):
         simhash.find_passages(index, QUESTION)
     simhash.put_mapping(index, passages=True)
-    for make in (simhash.find_passages, simhash.stream_passages):
-        with pytest.raises(IncompleteSearchError, match=r"run setup\(index\)"):
-            list(make(index, QUESTION))
+    with pytest.raises(IncompleteSearchError, match=r"run setup\(index\)"):
+        simhash.find_passages(index, QUESTION)
     assert [fault.kind for fault in simhash.check(index)[0].faults] == ["without_passages"]
     list(simhash.backfill(index))
     assert ids(simhash.find_passages(index, QUESTION)) == ["whole", "part", "run"]
@@ -133,7 +130,6 @@ def test_an_alias_that_gets_another_index(server, index, simhash):
         texts[str(number)] = text = f"{words(number, 9)} {QUESTION}"
         put(server, name, [{"_id": str(number), "body": text, **document_fields(text, passages=True)}])
         assert sorted(ids(simhash.find_passages(index, QUESTION))) == sorted(texts)
-    assert sorted(ids(simhash.stream_passages(index, QUESTION))) == ["1", "2"]
     assert ids(simhash.find_passages_of(index, "2")) == ["1"]
 
 

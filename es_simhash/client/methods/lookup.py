@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from typing import Annotated
 
 from es_simhash.client.base import SyncBase
-from es_simhash.lookup.find import find, read_fingerprint_of, read_rule
+from es_simhash.lookup.documents import read_fingerprint_of
+from es_simhash.lookup.find import find, read_rule
 from es_simhash.lookup.find_many import find_many, stream_many
 from es_simhash.lookup.judge import LookupRule
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest
@@ -14,7 +14,7 @@ from es_simhash.lookup.near_dups import NearDups
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve import read_recorded
 from es_simhash.passages import find_passages as passages
-from es_simhash.passages.found import Overlap, Overlaps
+from es_simhash.passages.found import Overlaps
 from es_simhash.passages.lookup import PassageOptions
 from es_simhash.transport.protocol import Index
 
@@ -176,12 +176,12 @@ class LookupMethods(SyncBase):
 
         Raises:
             IncompleteSearchError: If documents may be missing: some have no passages yet, shards failed, a text could
-                not be read, or more than 10,000 share parts with the text (:meth:`stream_passages` reads them).
+                not be read, or more than 10,000 share parts with the text.
             MappingError: If an index has no passages.
             TypeError: If an argument has the wrong type.
             InvalidInputError: If an argument has a value that cannot be used, or the index records no text field.
         """
-        return self._run(lambda: passages.find(self._server(), index, text, options))
+        return self._run(lambda: passages.find(self._server(), index, options, text=text))
 
     def find_passages_of(self, index: Index, id: str, *, options: PassageOptions) -> Overlaps:
         """
@@ -193,16 +193,4 @@ class LookupMethods(SyncBase):
         Raises:
             InvalidInputError: If there is no such document with a text, or several of that id have different texts.
         """
-        return self._run(lambda: passages.find_of(self._server(), index, id, options))
-
-    def stream_passages(
-        self, index: Index, text: str, *, options: Annotated[PassageOptions, "without size"]
-    ) -> Generator[Overlap, None, None]:
-        """
-        Yield the documents that :meth:`find_passages` would return, as they are read and in no order, however many.
-
-        Raises:
-            IncompleteSearchError: Before the first one, if documents have no passages yet; after the last one, if
-                others may be missing.
-        """
-        return self._stream(passages.stream(self._server(), index, text, options))
+        return self._run(lambda: passages.find(self._server(), index, options, id=id))

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from es_simhash.client.base import SyncBase
-from es_simhash.lookup.find import find, read_fingerprint_of, read_rule
+from es_simhash.lookup.documents import read_fingerprint_of
+from es_simhash.lookup.find import find, read_rule
 from es_simhash.lookup.find_many import find_many, stream_many
 from es_simhash.lookup.judge import LookupRule
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Lookups, Verify
@@ -15,7 +16,7 @@ from es_simhash.lookup.query import Filter
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve import read_recorded
 from es_simhash.passages import find_passages as passages
-from es_simhash.passages.found import Overlap, Overlaps
+from es_simhash.passages.found import Overlaps
 from es_simhash.passages.lookup import PassageOptions
 from es_simhash.texts.measures import Preset
 from es_simhash.transport.protocol import Index
@@ -30,12 +31,12 @@ class LookupMethods(SyncBase):
         text: str | None = None,
         *,
         fingerprint: int | None = None,
-        max_distance: int | None = None,
         size: int | None = None,
         filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
+        max_distance: int | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
     ) -> NearDups:
@@ -60,20 +61,20 @@ class LookupMethods(SyncBase):
                 The text whose near-duplicates are wanted.
             fingerprint:
                 Its fingerprint, unsigned 64 bits, instead of the text.
-            max_distance:
-                Largest Hamming distance reported, in bits, inclusive, 0 to 64; by default that of the rule that the
-                index records, else 12. Given alone, without verify and preset, it is bits alone: no text is compared.
             size:
                 Most near-duplicates returned, the nearest in bits of those that the rule accepts; ``None`` for all.
                 Which of several at the same distance are cut off is not defined.
             filter:
-                A query, or a list of queries, that near-duplicates also match.
+                A query, or a list of queries, that the documents also match.
             exclude_ids:
                 Ids of documents to leave out.
             source:
                 ``False``, ``True`` or the ``_source`` fields that results carry.
             routing:
                 Routing value that restricts the search.
+            max_distance:
+                Largest Hamming distance reported, in bits, inclusive, 0 to 64; by default that of the rule that the
+                index records, else 12. Given alone, without verify and preset, it is bits alone: no text is compared.
             verify:
                 By default the rule that the index records decides, also about the texts. ``False``: bits alone.
                 ``True``: compare the texts as that rule does, else by .8 of their 7-letter shingles (exact Jaccard). A
@@ -98,12 +99,12 @@ class LookupMethods(SyncBase):
             InvalidInputError: If an argument has a value that cannot be used.
         """
         options = LookupOptions(
-            max_distance=max_distance,
             size=size,
             filter=filter,
             exclude_ids=exclude_ids,
             source=source,
             routing=routing,
+            max_distance=max_distance,
             verify=verify,
             preset=preset,
         )
@@ -114,12 +115,12 @@ class LookupMethods(SyncBase):
         index: Index,
         id: str,
         *,
-        max_distance: int | None = None,
         size: int | None = None,
         filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
+        max_distance: int | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
     ) -> NearDups:
@@ -136,12 +137,12 @@ class LookupMethods(SyncBase):
             InvalidInputError: If there is no such document, or it has no fingerprint.
         """
         options = LookupOptions(
-            max_distance=max_distance,
             size=size,
             filter=filter,
             exclude_ids=exclude_ids,
             source=source,
             routing=routing,
+            max_distance=max_distance,
             verify=verify,
             preset=preset,
         )
@@ -153,12 +154,12 @@ class LookupMethods(SyncBase):
         texts: Iterable[str] | None = None,
         *,
         fingerprints: Iterable[int | None] | None = None,
-        max_distance: int | None = None,
         size: int | None = None,
         filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
+        max_distance: int | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
         lookups: Lookups = "auto",
@@ -180,12 +181,12 @@ class LookupMethods(SyncBase):
             IncompleteSearchError: The same, because shards do not answer.
         """
         options = LookupOptions(
-            max_distance=max_distance,
             size=size,
             filter=filter,
             exclude_ids=exclude_ids,
             source=source,
             routing=routing,
+            max_distance=max_distance,
             verify=verify,
             preset=preset,
         )
@@ -198,12 +199,12 @@ class LookupMethods(SyncBase):
         texts: Iterable[str] | None = None,
         *,
         fingerprints: Iterable[int | None] | None = None,
-        max_distance: int | None = None,
         size: int | None = None,
         filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
+        max_distance: int | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
         lookups: Lookups = "auto",
@@ -215,12 +216,12 @@ class LookupMethods(SyncBase):
         *texts* are read as they are needed, up to 1,000 at once, so there may be any number of them.
         """
         options = LookupOptions(
-            max_distance=max_distance,
             size=size,
             filter=filter,
             exclude_ids=exclude_ids,
             source=source,
             routing=routing,
+            max_distance=max_distance,
             verify=verify,
             preset=preset,
         )
@@ -264,13 +265,13 @@ class LookupMethods(SyncBase):
         index: Index,
         text: str,
         *,
-        min_contained: float = 0.8,
-        min_run: int = 200,
         size: int | None = None,
         filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
+        min_contained: float = 0.8,
+        min_run: int = 200,
     ) -> Overlaps:
         """
         Return every document of *index* that shares a run of at least min_run letters with *text*, and such passages.
@@ -286,11 +287,6 @@ class LookupMethods(SyncBase):
                 Name, list of names, pattern, alias or data stream.
             text:
                 The text, of any length.
-            min_contained:
-                Smallest share of the shingles of the text that a document has, or the reverse, for it to be returned
-                without such a run; 0 to 1.
-            min_run:
-                Smallest number of letters of a shared run, at least 100; 80 Chinese characters at least.
             size:
                 Most documents returned, those with the largest share; ``None`` for all.
             filter:
@@ -301,6 +297,11 @@ class LookupMethods(SyncBase):
                 ``False``, ``True`` or the ``_source`` fields that results carry; costs another search.
             routing:
                 Routing value that restricts the search.
+            min_contained:
+                Smallest share of the shingles of the text that a document has, or the reverse, for it to be returned
+                without such a run; 0 to 1.
+            min_run:
+                Smallest number of letters of a shared run, at least 100; 80 Chinese characters at least.
 
         Returns:
             :class:`Overlaps`, ordered by the larger of contained and contains; empty if there are none. Documents
@@ -308,34 +309,34 @@ class LookupMethods(SyncBase):
 
         Raises:
             IncompleteSearchError: If documents may be missing: some have no passages yet, shards failed, a text could
-                not be read, or more than 10,000 share parts with the text (:meth:`stream_passages` reads them).
+                not be read, or more than 10,000 share parts with the text.
             MappingError: If an index has no passages.
             TypeError: If an argument has the wrong type.
             InvalidInputError: If an argument has a value that cannot be used, or the index records no text field.
         """
         options = PassageOptions(
-            min_contained=min_contained,
-            min_run=min_run,
             size=size,
             filter=filter,
             exclude_ids=exclude_ids,
             source=source,
             routing=routing,
+            min_contained=min_contained,
+            min_run=min_run,
         )
-        return self._run(lambda: passages.find(self._server(), index, text, options))
+        return self._run(lambda: passages.find(self._server(), index, options, text=text))
 
     def find_passages_of(
         self,
         index: Index,
         id: str,
         *,
-        min_contained: float = 0.8,
-        min_run: int = 200,
         size: int | None = None,
         filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
+        min_contained: float = 0.8,
+        min_run: int = 200,
     ) -> Overlaps:
         """
         Return what :meth:`find_passages` returns for the text of the document *id* of *index*, without itself.
@@ -347,41 +348,12 @@ class LookupMethods(SyncBase):
             InvalidInputError: If there is no such document with a text, or several of that id have different texts.
         """
         options = PassageOptions(
-            min_contained=min_contained,
-            min_run=min_run,
             size=size,
             filter=filter,
             exclude_ids=exclude_ids,
             source=source,
             routing=routing,
-        )
-        return self._run(lambda: passages.find_of(self._server(), index, id, options))
-
-    def stream_passages(
-        self,
-        index: Index,
-        text: str,
-        *,
-        min_contained: float = 0.8,
-        min_run: int = 200,
-        filter: Filter = None,
-        exclude_ids: Iterable[str] = (),
-        source: bool | Sequence[str] = False,
-        routing: str | None = None,
-    ) -> Generator[Overlap, None, None]:
-        """
-        Yield the documents that :meth:`find_passages` would return, as they are read and in no order, however many.
-
-        Raises:
-            IncompleteSearchError: Before the first one, if documents have no passages yet; after the last one, if
-                others may be missing.
-        """
-        options = PassageOptions(
             min_contained=min_contained,
             min_run=min_run,
-            filter=filter,
-            exclude_ids=exclude_ids,
-            source=source,
-            routing=routing,
         )
-        return self._stream(passages.stream(self._server(), index, text, options))
+        return self._run(lambda: passages.find(self._server(), index, options, id=id))
