@@ -172,23 +172,17 @@ def check_function(name: str, value: Any) -> Callable[..., Any]:
     return value  # type: ignore[no-any-return]
 
 
-def _refuse_empty(name: str, wanted: str, value: str) -> NoReturn:
-    raise InvalidInputError(f"{name} {shorten(value)} is empty: give {wanted}")
-
-
 def check_name(name: str, value: Any, *, wanted: str = "a string") -> str:
     """Return *value* if it is a string that is not blank and that a request can hold."""
-    if isinstance(value, str) and not value.strip():
-        _refuse_empty(name, wanted, value)
-    return check_key(name, value, wanted=wanted)
+    return check_key(name, value, wanted=wanted, may_be_blank=False)
 
 
-def check_key(name: str, value: Any, *, wanted: str = "a string") -> str:
+def check_key(name: str, value: Any, *, wanted: str = "a string", may_be_blank: bool = True) -> str:
     """Return *value*, an id or a routing, if it is a string that a request can hold; it may be of blanks."""
     if not isinstance(value, str):
         _wrong_type(name, wanted, value)
-    if not value:
-        _refuse_empty(name, wanted, value)
+    if not value or not (may_be_blank or value.strip()):
+        raise InvalidInputError(f"{name} {shorten(value)} is empty: give {wanted}")
     if has_lone_surrogate(value):
         raise InvalidInputError(f"{name} {shorten(value)} has half a character (a lone surrogate): correct it")
     return value

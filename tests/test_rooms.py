@@ -1,9 +1,8 @@
 """What import-linter cannot say of the rooms: which files wait for a server, and that all others are pure."""
 
 import ast
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 import es_simhash
 
@@ -34,30 +33,29 @@ WAITING = {f"{room}/{name}.py".removeprefix("/") for room, names in OPERATIONS.i
 PURE = [name for name in NAMES if name not in WAITING | OF_OTHERS and not name.startswith(LOWEST)]
 
 
+@cache
 def nodes_of(name):
     return list(ast.walk(ast.parse((PACKAGE / name).read_text("utf-8"))))
 
 
-@pytest.mark.parametrize("name", PURE)
-def test_a_pure_module_waits_for_nothing(name):
-    """It can be read, and tested, without a server."""
-    assert not [node for node in nodes_of(name) if isinstance(node, ast.AsyncFunctionDef)]
+def waits(name):
+    return any(isinstance(node, ast.AsyncFunctionDef) for node in nodes_of(name))
 
 
-@pytest.mark.parametrize("name", sorted(WAITING))
-def test_an_operation_is_a_coroutine(name):
-    """Else its file belongs to the pure ones."""
-    assert any(isinstance(node, ast.AsyncFunctionDef) for node in nodes_of(name))
+def test_only_operations_wait_for_a_server():
+    """A pure module can be read, and tested, without one; an operation is a coroutine, or belongs to the pure ones."""
+    assert not [name for name in PURE if waits(name)]
+    assert not [name for name in WAITING if not waits(name)]
 
 
-@pytest.mark.parametrize("name", sorted(WAITING))
-def test_why_a_request_is_sent_again_stands_in_one_table(name):
+def test_why_a_request_is_sent_again_stands_in_one_table():
     """No endless loop around a request, and no wait for a server, outside the conversation; a service waits as such."""
-    nodes = nodes_of(name)
-    loops = [node for node in nodes if isinstance(node, ast.While) and isinstance(node.test, ast.Constant)]
-    assert not [node for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Await)]
-    names = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert not names & {"Patience", "pause"} or name == "upkeep/follow.py"
+    for name in sorted(WAITING):
+        nodes = nodes_of(name)
+        loops = [node for node in nodes if isinstance(node, ast.While) and isinstance(node.test, ast.Constant)]
+        assert not [node for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Await)], name
+        names = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+        assert not names & {"Patience", "pause"} or name == "upkeep/follow.py", name
 
 
 def test_two_rooms_have_no_file_of_one_name():
@@ -66,21 +64,21 @@ def test_two_rooms_have_no_file_of_one_name():
     assert sorted(each for each in set(names) if names.count(each) > 1) == ["__init__.py"]
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - OF_OTHERS - {"client/async_port.py"}))
-def test_each_stream_is_closed_by_who_reads_it(name):
+def test_each_stream_is_closed_by_who_reads_it():
     """Else what it opened on the server stays open until an event loop, or nobody, closes it."""
-    nodes = nodes_of(name)
-    closed = {
-        body
-        for node in nodes
-        if isinstance(node, ast.AsyncWith)
-        for item in node.items
-        if isinstance(item.context_expr, ast.Call) and ast.unparse(item.context_expr.func).endswith("aclosing")
-        for body in ast.walk(node)
-        if isinstance(body, ast.AsyncFor | ast.comprehension)
-        and isinstance(body.iter, ast.Name)
-        and ast.unparse(item.optional_vars) == body.iter.id
-    }
-    loops = [node for node in nodes if isinstance(node, ast.AsyncFor)]
-    loops += [node for node in nodes if isinstance(node, ast.comprehension) and node.is_async]
-    assert not [ast.unparse(loop) for loop in loops if loop not in closed]
+    for name in sorted(set(NAMES) - OF_OTHERS - {"client/async_port.py"}):
+        nodes = nodes_of(name)
+        closed = {
+            body
+            for node in nodes
+            if isinstance(node, ast.AsyncWith)
+            for item in node.items
+            if isinstance(item.context_expr, ast.Call) and ast.unparse(item.context_expr.func).endswith("aclosing")
+            for body in ast.walk(node)
+            if isinstance(body, ast.AsyncFor | ast.comprehension)
+            and isinstance(body.iter, ast.Name)
+            and ast.unparse(item.optional_vars) == body.iter.id
+        }
+        loops = [node for node in nodes if isinstance(node, ast.AsyncFor)]
+        loops += [node for node in nodes if isinstance(node, ast.comprehension) and node.is_async]
+        assert not [ast.unparse(loop) for loop in loops if loop not in closed], name

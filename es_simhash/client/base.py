@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 from es_simhash.arguments import check_flags, check_function
 from es_simhash.client.dialects import find_dialect, is_async_client
-from es_simhash.client.port import BlockingServer, DryRun, ReadOnly, finish, run, stream
+from es_simhash.client.port import BlockingServer, ClientPort, DryRun, ReadOnly, finish, run, stream
 from es_simhash.errors import InvalidInputError, WrongTypeError
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.hashing.registry import find_files
@@ -36,6 +36,7 @@ _T = TypeVar("_T")
 
 class BaseClient:
     _is_async: bool
+    _port: Callable[[], type[ClientPort]]
 
     def __init__(
         self,
@@ -62,8 +63,11 @@ class BaseClient:
         self._context = Context(Fields(prefix).prefix, scheme, time.monotonic, known)
         self._process: int | None = None  # in which it was used first
 
-    def _check_process(self) -> None:
-        """Refuse an operation that would share connections with a parent."""
+    def _server(self, progress: OnProgress | None = None, *, is_dry: bool = False) -> Port:
+        """
+        Return the port of one operation; who is told of its *progress* is by default whom the client has.
+        An operation that would share connections with a parent is refused.
+        """
         process = os.getpid()
         if self._process not in (None, process):
             raise InvalidInputError(
@@ -71,19 +75,13 @@ class BaseClient:
                 "their answers: make a new search client in each process, and a client of es_simhash of it"
             )
         self._process = process
-
-    def _guarded(self, port: Port, *, is_dry: bool) -> Port:
+        listener = self._progress if progress is None else check_function("progress", progress)
+        port = self._port()(self._client, self._dialect, listener, self._context)
         if is_dry:
             return DryRun(port, may_refresh=not self._read_only)
         return ReadOnly(port) if self._read_only else port
 
     _check_flags = staticmethod(check_flags)
-
-    def _listener(self, progress: OnProgress | None) -> OnProgress | None:
-        """Return who is told of the progress of a call: the one given, else the client's."""
-        if progress is not None:
-            return check_function("progress", progress)
-        return self._progress
 
     def __repr__(self) -> str:
         context = self._context
@@ -101,12 +99,7 @@ class SyncBase(BaseClient):
     """Carries operations out on the caller's thread."""
 
     _is_async = False
-
-    def _server(self, progress: OnProgress | None = None, *, is_dry: bool = False) -> Port:
-        self._check_process()
-        port = BlockingServer(self._client, self._dialect, self._listener(progress), self._context)
-        return self._guarded(port, is_dry=is_dry)
-
+    _port = staticmethod(lambda: BlockingServer)
     # Without a method around them, which every traceback would show.
     _run = staticmethod(run)
     _stream = staticmethod(stream)
@@ -132,12 +125,11 @@ class AsyncBase(BaseClient):
 
     _is_async = True
 
-    def _server(self, progress: OnProgress | None = None, *, is_dry: bool = False) -> Port:
+    @staticmethod
+    def _port() -> type[ClientPort]:
         from es_simhash.client.async_port import AsyncioServer  # noqa: PLC0415 -- sync callers do without its 50 ms
 
-        self._check_process()
-        port = AsyncioServer(self._client, self._dialect, self._listener(progress), self._context)
-        return self._guarded(port, is_dry=is_dry)
+        return AsyncioServer
 
     _run = staticmethod(begin_anew)
 

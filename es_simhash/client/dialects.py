@@ -31,7 +31,6 @@ _JSON = {"accept": "application/json", "content-type": "application/json"}
 
 _COMMON = {
     "bulk": "bulk",
-    "cluster_health": "cluster.health",
     "create_index": "indices.create",
     "field_caps": "field_caps",
     "get_alias": "indices.get_alias",

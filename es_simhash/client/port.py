@@ -164,7 +164,6 @@ class BlockingServer(ClientPort):
 READING = frozenset(
     [
         "close_point_in_time",
-        "cluster_health",
         "field_caps",
         "get_alias",
         "get_data_stream",

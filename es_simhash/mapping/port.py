@@ -48,11 +48,8 @@ class Around(Port):
     A class of it changes requests on their way, by :meth:`change` or as it likes; all else goes through.
     """
 
-    def __init__(self, inner: Server, context: Context | None = None, *, attempts: int = 1) -> None:
-        if isinstance(inner, Port):
-            super().__init__(context or inner.context, attempts=attempts, waited=inner.waited)
-        else:
-            super().__init__(context or Context(), attempts=attempts)
+    def __init__(self, inner: Port, context: Context | None = None, *, attempts: int = 1) -> None:
+        super().__init__(context or inner.context, attempts=attempts, waited=inner.waited)
         self._inner = inner
 
     def change(self, call: Call) -> Call:

@@ -105,14 +105,11 @@ def check_order(canonical: Canonical) -> tuple[str, ...]:
     if not isinstance(canonical, (str, list, tuple)):
         raise WrongTypeError(f"canonical must be a string or a list of strings, not {type(canonical).__name__}")
     keys = (canonical,) if isinstance(canonical, str) else tuple(canonical)
-    parsed = [parse_key(key) for key in keys]
-    if not keys:
-        raise InvalidInputError("canonical names no order: give 'id', 'longest' or a field")
-    subjects = [(key.kind, key.field) for key in parsed]
-    if len(set(subjects)) < len(subjects):
-        raise InvalidInputError(f"canonical {shorten(list(keys))} names a key twice: name each once")
-    if BY_ID in keys[:-1]:
-        raise InvalidInputError(f"canonical {shorten(list(keys))} names a key after 'id': no two ids are equal")
+    subjects = [(key.kind, key.field) for key in map(parse_key, keys)]
+    if not keys or len(set(subjects)) < len(subjects) or BY_ID in keys[:-1]:
+        raise InvalidInputError(
+            f"canonical {shorten(list(keys))} is no order: give one key or more, each once, and 'id' as the last one"
+        )
     return keys[:-1] if len(keys) > 1 and keys[-1] == BY_ID else keys
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_choice, check_server_name
@@ -15,6 +15,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.pipeline.build import build_pipeline, purpose_of
 from es_simhash.pipeline.script_source import find_differences, probe_documents
+from es_simhash.record import Record
 from es_simhash.transport.conversation import unless_refused
 from es_simhash.transport.protocol import Index, check_index, error_text, status_of
 
@@ -24,7 +25,7 @@ BAD_REQUEST, NOT_FOUND = 400, 404
 
 
 @dataclass(frozen=True, slots=True)
-class InstalledPipeline:
+class InstalledPipeline(Record):
     """
     What was installed.
 
@@ -47,10 +48,6 @@ class InstalledPipeline:
     scheme: str
     text_fields: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return asdict(self)
-
 
 async def put_pipeline(
     server: Port, index: Index, name: str | None, use_as: UseAs | None, *, dry_run: bool = False
@@ -66,7 +63,13 @@ async def put_pipeline(
     name = f"{server.prefix}-fingerprints" if name is None else check_server_name("name", name, of="a pipeline")
     resolved = await resolve_index(server, index)
     settings = agree(resolved, server.context)
-    text_fields = _text_fields_of(resolved)
+    recorded = {name: of_index.text_fields for name, of_index in resolved.settings_of.items()}
+    require_text_fields(recorded, "a pipeline does not know what to read")
+    if not (text_fields := settings.text_fields):
+        raise InvalidInputError(
+            "the indices record different text fields, and a pipeline reads the same ones of every document: install "
+            "one for each index"
+        )
     pipeline = build_pipeline(
         scheme=settings.scheme, text_field=text_fields, prefix=server.prefix, value=settings.value
     )
@@ -80,21 +83,6 @@ async def put_pipeline(
         if users:
             await server.put_settings(index=",".join(users), body={f"index.{use_as}_pipeline": name})
     return InstalledPipeline(name, users, use_as, str(settings.scheme), text_fields)
-
-
-def _text_fields_of(resolved: Resolved) -> tuple[str, ...]:
-    require_text_fields(
-        {name: recorded.text_fields for name, recorded in resolved.settings_of.items()},
-        "a pipeline does not know what to read",
-    )
-    different = {recorded.text_fields for recorded in resolved.settings_of.values()}
-    if len(different) > 1:
-        first, second, *_ = sorted(different)
-        raise InvalidInputError(
-            f"the indices record different text fields ({', '.join(first)} and {', '.join(second)}), and a pipeline "
-            "reads the same ones of every document: install one for each index"
-        )
-    return different.pop()
 
 
 async def _probe(server: Port, pipeline: Mapping[str, Any], scheme: Scheme, text_field: str, *, prefix: str) -> None:

@@ -220,8 +220,7 @@ LOOK_FOR_SHARDS = {"size": 0, "track_total_hits": False, "query": {"match_all": 
 async def check_shards(server: Server, index: Index) -> None:
     """
     Raise IncompleteSearchError if a shard of *index* has no active copy, after a few seconds for it to start.
-    Cost: one search without hits; a user who may not search is not checked. One who may see the cluster's health is
-    told which shard it is.
+    Cost: one search without hits; a user who may not search is not checked.
     """
     missing = await until(
         server,
@@ -230,7 +229,7 @@ async def check_shards(server: Server, index: Index) -> None:
         patience=Patience(NO_SHARD.attempts),
     )
     if missing:
-        reason = (await _name_missing(server, index)) or f"index {index_key(index)}: {'; '.join(sentences(missing))}"
+        reason = f"index {index_key(index)}: {'; '.join(sentences(missing))}"
         raise IncompleteSearchError(f"{reason}: see the health of the cluster", reasons=(reason,))
 
 
@@ -243,24 +242,6 @@ async def _find_missing(server: Server, index: Index) -> list[Gap]:
             raise
         return [Gap("shards_missing")] if NO_SHARD.meets(error) else []
     return [gap for gap in find_gaps(answer) if gap.is_missing_shard]
-
-
-async def _name_missing(server: Server, index: Index) -> str:
-    """Return which shards of *index* have no active copy; empty where the user may not ask for the health."""
-    try:
-        answer = await server.cluster_health(index=index, level="shards")
-    except Exception:  # noqa: BLE001 -- the missing shard matters more
-        return ""
-    missing = [
-        f"shard {number} of index {name}"
-        for name, health in sorted((answer.get("indices") or {}).items())
-        for number, shard in sorted((health.get("shards") or {}).items())
-        if not shard.get("active_shards")
-    ]
-    if not missing:
-        return ""
-    more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
-    return f"{missing[0]}{more} has no active copy"
 
 
 async def refresh(server: Server, index: Index) -> None:

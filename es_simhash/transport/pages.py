@@ -173,16 +173,9 @@ async def read_each(
     """
     Give every hit to the function *take*, page by page, and return why some may be missing.
     A busy server is waited for: who reads all pages loses much by one refusal.
-    Cost: one search, if they fit on a page and every shard answers; else it is asked once more.
+    Cost: one search, if they fit on a page; else they are read in a point in time.
     """
-    call = Call("search", {"index": index, "body": {**body, "size": page}})
-    answer = await until(
-        server,
-        lambda: server.patient.send(call),
-        is_done=lambda answer: not find_gaps(answer),
-        patience=Patience(2),
-        passes=lambda _: False,
-    )
+    answer = await server.patient.search(index=index, body={**body, "size": page})
     if len(hits := answer["hits"]["hits"]) < page:
         take(hits)
         return find_gaps(answer)
@@ -223,7 +216,18 @@ async def open_view(
 
 
 async def close_view(server: Server, view: View) -> None:
-    await _give_back(server, view.close())
+    """Close *view*; if that fails, the server does it later by itself."""
+    try:
+        _, cancelled = await server.to_the_end(server.send(view.close()))
+    except Exception as error:  # noqa: BLE001 -- the answer, or the error on its way, matters more
+        logger.debug("a point in time was not closed: %s", error)
+    except BaseException:  # an interrupt, perhaps before the request was sent
+        with suppress(Exception):
+            await server.send(view.close())
+        raise
+    else:
+        if cancelled is not None:
+            raise cancelled
 
 
 @asynccontextmanager
@@ -258,18 +262,3 @@ async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hi
     view.gaps |= dict.fromkeys(find_gaps(answer))
     hits: Hits = answer["hits"]["hits"]
     return hits
-
-
-async def _give_back(server: Server, call: Call) -> None:
-    """Carry out *call*, which frees something on the server; if that fails, the server frees it later by itself."""
-    try:
-        _, cancelled = await server.to_the_end(server.send(call))
-    except Exception as error:  # noqa: BLE001 -- the answer, or the error on its way, matters more
-        logger.debug("%s failed: %s", call.api, error)
-    except BaseException:  # an interrupt, perhaps before the request was sent
-        with suppress(Exception):
-            await server.send(call)
-        raise
-    else:
-        if cancelled is not None:
-            raise cancelled

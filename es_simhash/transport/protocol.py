@@ -126,19 +126,18 @@ def check_index(index: Index) -> str | list[str]:
     A server would take an empty name for all indices. Selectors (``::``) and other clusters (``other:name``) are
     refused.
     """
-    names = [index] if isinstance(index, str) else list(index) if isinstance(index, (list, tuple)) else None
-    if names is None or not all(isinstance(name, str) for name in names):
+    names = [index] if isinstance(index, str) else index
+    if not isinstance(names, (list, tuple)):
         raise WrongTypeError(f"index must be a name or a list of names, not {shorten(index)}")
-    if not names or not all(part.strip() for name in names for part in name.split(",")):
+    parts = [part for name in names for part in check_name("index", name).split(",")]
+    if not parts or not all(map(str.strip, parts)):
         raise InvalidInputError(f"index {shorten(index)} names no index: give a name, a pattern or a list of them")
-    for name in names:
-        check_name("index", name)
-        if "::" in name:
-            raise InvalidInputError(f"index {shorten(name)} has a selector, which is not supported: leave out '::...'")
-        for part in name.split(","):
-            if ":" in part and not part.startswith("<"):  # <...> is date math
-                raise InvalidInputError(f"index {shorten(part)} is on another cluster: use a client of that cluster")
-    return index if isinstance(index, str) else names
+    for part in parts:
+        if "::" in part:
+            raise InvalidInputError(f"index {shorten(part)} has a selector, which is not supported: leave out '::...'")
+        if ":" in part and not part.startswith("<"):  # <...> is date math
+            raise InvalidInputError(f"index {shorten(part)} is on another cluster: use a client of that cluster")
+    return index if isinstance(index, str) else list(names)
 
 
 _NOT_IN_NAMES = frozenset(' "*,/<>?\\|#:')

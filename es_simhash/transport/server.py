@@ -67,9 +67,6 @@ class Server(Protocol):
     async def close_point_in_time(self, *, body: Body) -> Answer:
         return await self.send(Call("close_point_in_time", {"body": body}))
 
-    async def cluster_health(self, *, index: Index, level: str) -> Answer:
-        return await self.send(Call("cluster_health", {"index": index, "level": level}))
-
     async def create_index(self, *, index: str, body: Body) -> Answer:
         return await self.send(Call("create_index", {"index": index, "body": body}))
 

@@ -88,12 +88,10 @@ BESIDE = {
 ONE_INDEX = ("build_dashboards", "create_index", "ingest", "make_dashboards", "restore", "screen", "tag_written")
 
 
-def _parameters(owner, names) -> Iterator[tuple[str, str]]:
-    for method in names:
-        for name, parameter in inspect.signature(getattr(owner, method)).parameters.items():
-            is_named = name != "self" and parameter.kind is not parameter.VAR_KEYWORD
-            if is_named and parameter.annotation != "bool | None":
-                yield method, name
+def _parameters(call) -> Iterator[tuple[str, inspect.Parameter]]:
+    for name, parameter in inspect.signature(call).parameters.items():
+        if parameter.kind is not parameter.VAR_KEYWORD and parameter.annotation != "bool | None":
+            yield name, parameter
 
 
 def _kind(method: str, name: str, parameter: inspect.Parameter) -> str:
@@ -201,24 +199,23 @@ def _needed(call, usable):
     }
 
 
-@pytest.mark.parametrize(("method", "name"), [*_parameters(SimHashClient, METHODS)])
-def test_methods_refuse_what_cannot_be_used_before_any_request(method, name, usable):
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_refuse_what_cannot_be_used_before_any_request(method, usable):
     call = getattr(CLIENT, method)
-    parameter = inspect.signature(call).parameters[name]
-    arguments = {**_needed(call, usable), **BESIDE.get((method, name), {})}
-    wrong = _refuses(call, arguments, name, _kind(method, name, parameter), parameter)
-    assert not wrong, "\n".join(wrong)
+    for name, parameter in _parameters(call):
+        arguments = {**_needed(call, usable), **BESIDE.get((method, name), {})}
+        wrong = _refuses(call, arguments, name, _kind(method, name, parameter), parameter)
+        assert not wrong, "\n".join([name, *wrong])
 
 
-@pytest.mark.parametrize(
-    ("function", "name"), [each for each in _parameters(es_simhash, FUNCTIONS) if each[1] not in UNCHECKED]
-)
-def test_functions_refuse_what_cannot_be_used(function, name, usable):
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_refuse_what_cannot_be_used(function, usable):
     call = getattr(es_simhash, function)
-    parameter = inspect.signature(call).parameters[name]
-    kind = _kind(function, name, parameter)
-    wrong = _refuses(call, _needed(call, {**usable, **FUNCTION_ARGUMENTS}), name, kind, parameter)
-    assert not wrong, "\n".join(wrong)
+    arguments = _needed(call, {**usable, **FUNCTION_ARGUMENTS})
+    for name, parameter in _parameters(call):
+        if name not in UNCHECKED:
+            wrong = _refuses(call, arguments, name, _kind(function, name, parameter), parameter)
+            assert not wrong, "\n".join([name, *wrong])
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -7,6 +7,7 @@ import asyncio
 import inspect
 import itertools
 import re
+import uuid
 
 import pytest
 
@@ -14,10 +15,11 @@ from es_simhash import InvalidInputError, SimHashClient, SimHashError
 from es_simhash.client.async_port import AsyncioServer
 from es_simhash.client.port import BlockingServer
 from es_simhash.transport.protocol import Call
+from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, put, texts
 
 TEXTS = texts(30, seed=3)
-MOST = 7  # requests of one method at which something happens: each, or every n-th
+MOST = 5  # requests of one method at which something happens: each, or every n-th
 
 
 class Watch:
@@ -75,16 +77,38 @@ def watching(monkeypatch):
     return watch
 
 
+DOCUMENTS = [{"_id": f"{number:02d}", "number": number, "body": text} for number, text in enumerate(TEXTS)]
+
+
+@pytest.fixture(scope="module")
+def filled():
+    """Return a function that returns an index of a server with all documents, which tests only read."""
+    made = {}
+
+    def fill(server):
+        if server.url not in made:
+            name = f"test-{uuid.uuid4().hex}"
+            made[server.url] = server, name
+            with make_client(server) as client:
+                simhash = SimHashClient(client)
+                simhash.create_index(name, text_field="body", settings=ONE_SHARD, passages=True)
+                list(simhash.ingest(name, DOCUMENTS))
+            server.request("POST", f"/{name}/_refresh")
+        return made[server.url][1]
+
+    yield fill
+    for server, name in made.values():
+        server.remove(name)
+
+
 @pytest.fixture
-def methods(server, simhash, make_simhash, index, tmp_path):
+def methods(server, simhash, make_simhash, filled, index, tmp_path):
     """Return for each method what prepares a call of it, and the call, which gets a client and what was prepared."""
-    numbers = itertools.count()
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD, passages=True)
-    documents = [{"_id": f"{number:02d}", "number": number, "body": text} for number, text in enumerate(TEXTS)]
+    numbers, prefix, index = itertools.count(), index, filled(server)
 
     def other():
-        name = f"{index}-{next(numbers)}"
-        put(server, name, documents[:10])
+        name = f"{prefix}-{next(numbers)}"
+        put(server, name, DOCUMENTS[:10])
         return name
 
     def ready():
@@ -105,8 +129,6 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         list(simhash.apply_removal(plan, max_share=1))
         return plan
 
-    list(simhash.ingest(index, documents))
-    server.request("POST", f"/{index}/_refresh")
     search = {"index": index, "body": {"query": {"match_all": {}}, "sort": ["number"]}}
     plain = {
         "check": lambda simhash, _: simhash.check(index),
@@ -134,14 +156,14 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "stats": lambda simhash, _: simhash.stats(index),
         "stream_near_dups_many": lambda simhash, _: list(simhash.stream_near_dups_many(index, TEXTS[:5])),
         "tune": lambda simhash, _: simhash.tune(index, sample=5),
-        "with_fingerprints": lambda simhash, _: list(make_simhash().with_fingerprints(index, [dict(documents[0])])),
+        "with_fingerprints": lambda simhash, _: list(make_simhash().with_fingerprints(index, [dict(DOCUMENTS[0])])),
     }
     changing = {
         "apply_removal": (planned, lambda simhash, made: list(simhash.apply_removal(made, max_share=1))),
         "backfill": (other, lambda simhash, name: list(simhash.backfill(name, text_field="body"))),
-        "create_index": (lambda: f"{index}-{next(numbers)}", lambda simhash, name: simhash.create_index(name)),
+        "create_index": (lambda: f"{prefix}-{next(numbers)}", lambda simhash, name: simhash.create_index(name)),
         "follow": (ready, lambda simhash, name: list(simhash.follow(name, once=True))),
-        "ingest": (ready, lambda simhash, name: list(simhash.ingest(name, [dict(each) for each in documents]))),
+        "ingest": (ready, lambda simhash, name: list(simhash.ingest(name, [dict(each) for each in DOCUMENTS]))),
         "plan_removal": (lambda: (ready(), path()), lambda simhash, made: simhash.plan_removal(*made)),
         "put_mapping": (other, lambda simhash, name: simhash.put_mapping(name, text_field="body")),
         "remove_fields": (ready, lambda simhash, name: simhash.remove_fields(name)),
@@ -175,6 +197,15 @@ def test_settings_are_read_at_once(server, simhash, make_simhash, index, watchin
 
 
 METHODS = [name for name, _ in inspect.getmembers(SimHashClient, inspect.isfunction) if not name.startswith("_")]
+KINDS = [("opensearch", "sync"), ("elasticsearch", "async"), ("opensearch", "async"), ("elasticsearch", "sync")]
+
+
+def turns(names, number):
+    """Let each of *names* be called on so many of ``KINDS``, in turns; this Elasticsearch has no scripts."""
+    cases = [(name, *KINDS[(number * place + n) % 4]) for place, name in enumerate(names) for n in range(number)]
+    cases = [case for case in cases if case[:2] != ("put_pipeline", "elasticsearch")]
+    missing = [(name, *KINDS[0]) for name in names if name not in {case[0] for case in cases}]
+    return pytest.mark.parametrize(("name", "server", "mode"), cases + missing, indirect=["server", "mode"])
 
 
 # By method and path. A POST to a mapping or an alias writes, and a GET may refresh.
@@ -188,11 +219,9 @@ WRITING |= {"reconcile", "remove_fields", "restore", "setup", "tag_written"}
 DRY = ["apply_removal", "backfill", "plan_removal", "reconcile", "remove_fields", "restore", "setup"]
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_a_client_that_only_reads(server, client, make_simhash, methods, monkeypatch, name):
+@turns(METHODS, 1)
+def test_a_client_that_only_reads(client, make_simhash, methods, monkeypatch, name):
     """Nothing that could write is sent, whatever is called; what only reads answers as ever."""
-    if (server.product, name) == ("elasticsearch", "put_pipeline"):
-        pytest.skip("this server has no scripts")
     prepare, call = methods[name]
     made, sent = prepare(), []
     send = client.transport.perform_request
@@ -212,11 +241,11 @@ def test_a_client_that_only_reads(server, client, make_simhash, methods, monkeyp
     assert refusal is None or "is refused, because this client only reads" in refusal
 
 
-@pytest.mark.parametrize("name", DRY)
-def test_a_dry_run_needs_no_right_to_write(server, client, make_simhash, methods, index, monkeypatch, caplog, name):
+@turns(DRY, 1)
+def test_a_dry_run_needs_no_right_to_write(client, server, filled, make_simhash, methods, monkeypatch, caplog, name):
     """What a client that only reads is told is what another one is told; nothing that could write is sent."""
     prepare, _ = methods[name]
-    made, sent = (index if name == "reconcile" else prepare()), []
+    made, sent = (filled(server) if name == "reconcile" else prepare()), []
     more = (
         {"max_share": 1} if name == "apply_removal" else {"text_field": "body"} if name in ("backfill", "setup") else {}
     )
@@ -240,12 +269,10 @@ def test_a_dry_run_needs_no_right_to_write(server, client, make_simhash, methods
     assert ("what is visible was read" in caplog.text) == (name != "restore")
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_whatever_happens_at_a_request(server, simhash, methods, watching, mode, name):
+@turns(METHODS, 2)
+def test_whatever_happens_at_a_request(simhash, methods, watching, mode, name):
     """The first requests and some of the later ones: a connection that breaks, and an end by the caller."""
     prepare, call = methods[name]
-    if (server.product, name) == ("elasticsearch", "put_pipeline"):
-        pytest.skip("this server has no scripts")
     made = prepare()
     whole = watching(Watch())
     call(simhash, made)

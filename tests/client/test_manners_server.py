@@ -33,6 +33,7 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 
 
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_client_that_a_fork_has_copied(server, index, sync_simhash):
     """It shares the connections of the other process: both would read each other's answers."""

@@ -20,7 +20,7 @@ DOCUMENTS = "".join(json.dumps({"_id": f"{n}", "body": f"{TEXT} {n % 3}"}) + "\n
 PASSWORD = LOGIN[1]
 
 # Each use of a command, with an index that is missing, plain (without our fields), with passages, or grouped; uses that
-# change nothing share one.
+# change nothing, or only groups, share one.
 USES = {
     "setup": ("plain", "setup INDEX -t body"),
     "setup --yes": ("plain", "setup INDEX -t body --yes"),
@@ -48,15 +48,15 @@ USES = {
     "apply PLAN --yes": ("planned", "apply PLAN --yes"),
     "restore": ("removed", "restore OUT"),
     "restore --dry-run": ("removed", "restore OUT --dry-run"),
-    "reconcile": ("grouped", "reconcile INDEX -d 12"),
+    "reconcile": ("shared", "reconcile INDEX -d 12"),
     "reconcile --dry-run": ("shared", "reconcile INDEX -d 12 --dry-run"),
     "reconcile --regroup": ("shared", "reconcile INDEX -d 3 --regroup"),
-    "ingest": ("grouped", "ingest INDEX -"),
+    "ingest": ("shared", "ingest INDEX -"),
     "ingest --dry-run": ("shared", "ingest INDEX - --dry-run"),
-    "ingest --on-duplicate none": ("grouped", "ingest INDEX - --on-duplicate none"),
+    "ingest --on-duplicate none": ("shared", "ingest INDEX - --on-duplicate none"),
     "export pipeline --install --yes": ("grouped", "export pipeline INDEX --install --name INDEX --use-as final --yes"),
     "export pipeline --install": ("shared", "export pipeline INDEX --install --name INDEX --use-as final"),
-    "follow --once": ("grouped", "follow INDEX --once --state-index STATE"),
+    "follow --once": ("shared", "follow INDEX --once --state-index STATE"),
     "remove-fields": ("shared", "remove-fields INDEX"),
     "remove-fields --yes": ("grouped", "remove-fields INDEX --yes"),
 }
@@ -111,7 +111,7 @@ def shared(secured):
         list(simhash.ingest(name, map(json.loads, DOCUMENTS.splitlines())))
         client.indices.refresh(index=name)
     yield name
-    ask(secured, "DELETE", f"/{name}?ignore_unavailable=true")
+    ask(secured, "DELETE", f"/{name},{name}-state?ignore_unavailable=true")
 
 
 @pytest.fixture
@@ -175,9 +175,8 @@ def test_the_rights_of_the_table_are_enough(secured, users, run, index, use):
 
 
 @pytest.mark.parametrize("use", ["ingest"])
-def test_who_may_not_see_the_numbers_of_shards(secured, users, run, index, use, monkeypatch):
+def test_who_may_not_see_the_numbers_of_shards(users, run, use, monkeypatch):
     """The server is asked instead."""
-    prepare(secured, run, index, "grouped")
     monkeypatch.setattr(request, "FEWEST_LOOKUPS", 1)
     monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
     done = run("ingest INDEX -", users[use], PASSWORD)

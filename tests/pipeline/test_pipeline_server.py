@@ -137,10 +137,10 @@ def test_any_program_writes_fingerprints(server, index, simhash, call, pipeline_
     installed = simhash.put_pipeline(index, name=pipeline_name, use_as="final")
     assert installed.to_dict() == {
         "name": pipeline_name,
-        "indices": (index,),
+        "indices": [index],
         "use_as": "final",
         "scheme": "shingles-3",
-        "text_fields": ("body",),
+        "text_fields": ["body"],
     }
     documents = numbered(texts(60))
     for each in documents:

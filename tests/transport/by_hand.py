@@ -13,10 +13,10 @@ from typing import Any
 
 from es_simhash.client.port import finish
 from es_simhash.lookup.plan import SAMPLE_DOCUMENTS
-from es_simhash.mapping.port import Around
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.port import Around, Port
 from es_simhash.transport.conversation import LOOK_FOR_SHARDS
 from es_simhash.transport.protocol import Call, Compute
-from es_simhash.transport.server import Server
 
 CLOSES = ("close_point_in_time",)
 READS = ("get_mapping", "get_settings", "mget", "msearch", "search")
@@ -69,10 +69,11 @@ def opens(call):
     return call.api == "open_point_in_time"
 
 
-class ScriptedServer(Server):
+class ScriptedServer(Port):
     """The port of all tests by hand; each request goes to the script that is carried out now."""
 
     def __init__(self):
+        super().__init__(Context())
         self._scripts = []
 
     @contextmanager
@@ -124,7 +125,7 @@ SCRIPTED = ScriptedServer()
 
 def scripted(context=None):
     """Return the port of a client with a *context*, by default a new one."""
-    return Around(SCRIPTED, context)
+    return Around(SCRIPTED, context or Context())
 
 
 class Script:

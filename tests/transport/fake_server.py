@@ -112,8 +112,6 @@ class FakeServer:
             return self._fingerprints(held, body)
         if "documents" in body.get("aggs", ()):
             return self._count(held, body)
-        if "terms" in body.get("aggs", ()):
-            return self._filters(held, body)
         if "aggs" in body:
             return self._composite(held, body)
         hits = self._hits(held, body)
@@ -235,13 +233,6 @@ class FakeServer:
         results = {"documents": {"value": count}, "last": {"value": last}}
         return {**self._page([]), "_shards": shards, "aggregations": results}
 
-    def _filters(self, held, body):
-        """Count the documents of each filter."""
-        queries = body["aggs"]["terms"]["filters"]["filters"]
-        counts = [sum(is_match(each, id_, doc["source"]) for id_, doc in held.items()) for each in queries]
-        buckets = [{"doc_count": count} for count in counts]
-        return {**self._page([]), "aggregations": {"terms": {"buckets": buckets}}}
-
     def _composite(self, held, body):
         [(name, agg)] = body["aggs"].items()
         wanted = agg["composite"]["sources"][0]["value"]["terms"]["field"]
@@ -348,7 +339,5 @@ def is_match(query, id_, source):
     if kind == "range":
         tests = {"gt": operator.gt, "gte": operator.ge, "lte": operator.le}
         return value is not None and all(tests[name](value, bound) for name, bound in wanted.items())
-    if kind == "prefix":
-        return value is not None and value.startswith(wanted)
     values = value if isinstance(value, list) else [value]
     return any(each in (wanted if kind == "terms" else [wanted]) for each in values)

@@ -70,13 +70,6 @@ def test_a_failure_at_any_call(kind, failure):
         assert closed_all(run, store)
 
 
-def test_documents_that_share_a_place():
-    """OpenSearch before 3.3 has no order of shards: a page grows until it holds all documents of one place."""
-    early = {"is_opensearch": True, "has_shard_doc": False}
-    _, seen = read(filled(**early), page=1, slices=1)
-    assert sorted(seen) == sorted(filled().docs)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", [0, 9])
 def test_a_cancellation_at_any_request(kind, count):
@@ -86,19 +79,6 @@ def test_a_cancellation_at_any_request(kind, count):
         run, _ = read(store, cancel_at=step)
         assert isinstance(run.error, Cancelled)
         assert closed_all(run, store), step
-
-
-def test_a_server_that_stays_busy_is_given_up():
-    """After 8 pauses, and the point in time is closed."""
-
-    class Busy(FakeServer):
-        def search(self, body, **rest):
-            return ServerError(429, "full")
-
-    store = Busy({"0": {}})
-    with pytest.raises(ServerError, match="full"):
-        read(store, page=2_000)
-    assert not store.open
 
 
 def test_shards_that_fail_are_told():
