@@ -15,12 +15,11 @@ from es_simhash.mapping.user_fields import is_off
 
 # fmt: off
 FaultKind = Literal[
-    "not_parsed", "no_subobjects", "not_mapped", "wrong_type", "not_an_object", "not_indexed", "no_doc_values",
-    "normalizer", "null_value", "values_dropped", "runtime_field", "no_scheme", "bad_record", "other_scheme",
-    "not_searchable", "without_fingerprint", "no_source", "partial_source", "hidden_groups", "hidden_field",
-    "template", "no_template", "not_verified", "no_marker", "several_markers", "pipeline_errors",
-    "without_passages", "no_fields", "users_field",
-    "unreadable_fingerprint", "other_parameter", "regrouping",
+    "not_parsed", "no_subobjects", "not_mapped", "wrong_type", "not_an_object", "null_value", "runtime_field",
+    "no_scheme", "bad_record", "other_scheme", "not_searchable", "without_fingerprint", "no_source", "partial_source",
+    "hidden_groups", "hidden_field", "template", "no_template", "not_verified", "no_marker", "several_markers",
+    "pipeline_errors", "without_passages", "no_fields", "users_field", "unreadable_fingerprint", "other_parameter",
+    "regrouping",
 ]
 # fmt: on
 
@@ -55,10 +54,6 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "wrong_type": ("field {field!r} is mapped as {found!r}; it must be {wanted!r}", _ANEW),
     "not_an_object": ("field {field!r} is {found}; it must be a plain object", _ANEW),
-    "not_indexed": ("field {field!r} is not indexed", _ANEW),
-    "no_doc_values": ("field {field!r} has no doc values", _ANEW),
-    "normalizer": ("field {field!r} has the normalizer {found!r}, which changes its values", _ANEW),
-    "values_dropped": ("field {field!r} ignores values above {found} characters", _ANEW),
     "null_value": ("field {field!r} has {found!r} where a document has null", _ANEW),
     "other_parameter": ("field {field!r} is mapped with {found}; it must have {wanted}", _ANEW),
     "runtime_field": (
@@ -218,15 +213,8 @@ _HARMLESS = {
 }
 # How long our values are. A server drops longer ones than ignore_above without a word. Groups are named by ids.
 _LONGEST_CHARACTERS = {**dict.fromkeys(_BLOCKS, 4), "fingerprint": 16, "passages": 6, "group": 512, "duplicate_of": 512}
-_KIND_OF: dict[str, FaultKind] = {
-    "index": "not_indexed",
-    "doc_values": "no_doc_values",
-    "normalizer": "normalizer",
-    "null_value": "null_value",
-    "ignore_above": "values_dropped",
-}
 # What is wrong with a field of groups in these ways prevents groups, and no lookup.
-_OF_GROUPS = ("not_mapped", "not_indexed", "no_doc_values", "values_dropped", "other_parameter")
+_OF_GROUPS = ("not_mapped", "other_parameter")
 
 
 def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:
@@ -290,8 +278,8 @@ def _compare_field(name: str, full: str, found: Mapping[str, Any] | None, wanted
         is_long = parameter == "ignore_above" and held is not None and int(held) >= _LONGEST_CHARACTERS.get(name, 0)
         if held in (right, None) or is_long or name in _MAY_DIFFER.get(parameter, ()):
             continue
-        if parameter in _KIND_OF:
-            faults.append(Fault(_KIND_OF[parameter], full, "" if isinstance(held, bool) else str(held)))
+        if parameter == "null_value":
+            faults.append(Fault("null_value", full, str(held)))
         else:
             must = f"no {parameter}" if right is None else f"{parameter} {right}"
             faults.append(Fault("other_parameter", full, f"{parameter} {shorten(held)}", must))

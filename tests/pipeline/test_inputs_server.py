@@ -24,7 +24,7 @@ from tests.servers.support import ONE_SHARD, fill, simulate
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 FRESH = to_hex(fingerprint(TEXT))
 # `ES_SIMHASH_PIPELINE_MEGABYTES=50` writes documents of that size, with a heap of 2 GB.
-MEGABYTES = int(os.environ.get("ES_SIMHASH_PIPELINE_MEGABYTES", "5"))
+MEGABYTES = int(os.environ.get("ES_SIMHASH_PIPELINE_MEGABYTES", "2"))
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ COMPUTED = [
     and not each["scheme"]["preprocess"]
 ]
 # `ES_SIMHASH_PIPELINE_TEXTS=100000` compares more.
-HOSTILE = int(os.environ.get("ES_SIMHASH_PIPELINE_TEXTS", "3000"))
+HOSTILE = int(os.environ.get("ES_SIMHASH_PIPELINE_TEXTS", "1500"))
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 
 
@@ -243,7 +243,7 @@ def test_a_server_without_painless(server, index, simhash):
 def test_a_lookup_in_two_requests(server, index):
     """The pipeline returns the search for a text or a fingerprint; its hits are the near-duplicates, with distances."""
     pipeline = build_pipeline(text_field="body")
-    documents = numbered(texts(300))
+    documents = numbered(texts(100))
     server.request("PUT", f"/{index}", {"mappings": {}, "settings": ONE_SHARD})
     with make_client(server) as client:
         simhash = SimHashClient(client)
