@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test answers answers-write browser faults estates fuzz mutants strangers integrations real check lint format types mappings docs site client dist wheel-test compat clean venv
+.PHONY: help demo test answers answers-write browser faults estates fuzz mutants strangers integrations real check lint format types docs site client dist wheel-test compat clean venv
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -104,7 +104,6 @@ lint: $(VENV)/.dev ## Check format, lint and import contracts
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/python tools/generate_clients.py --check
-	$(BIN)/python tools/format_json.py --check
 
 types: $(VENV)/.dev ## Check types
 	$(BIN)/mypy
@@ -112,14 +111,9 @@ types: $(VENV)/.dev ## Check types
 format: $(VENV)/.dev ## Format, and apply automatic lint fixes
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
-	$(BIN)/python tools/format_json.py
 
-mappings: $(VENV)/.dev ## Write mappings/
-	$(BIN)/python tools/generate_mappings.py
-
-docs: $(VENV)/.dev ## Write docs/cli.md and docs/json.md
-	$(BIN)/python tools/generate_cli_docs.py
-	$(BIN)/python tools/generate_json_docs.py
+docs: $(VENV)/.dev ## Write docs/cli.md, docs/json.md and mappings/
+	$(BIN)/python tools/generate_docs.py
 
 site: $(VENV)/.dev ## Build the site in build/site, and check its links
 	$(BIN)/python tools/build_site.py

@@ -264,7 +264,7 @@ def test_a_field_of_a_class_of_options_is_public_because_it_is_a_field(monkeypat
         ("height", "int", ""),
     ]
     monkeypatch.syspath_prepend(TOOLS)
-    options_class = importlib.import_module("expand_options").OptionsClass
+    entries_in = importlib.import_module("generate_clients").entries_in
     with pytest.raises(LookupError, match=r"Outer: no entry below Args for \['height'\]"):
-        options_class(Outer)
-    assert [each.name for each in options_class(Inner).leaves()] == ["depth"]
+        entries_in(Outer)
+    assert entries_in(Inner) == {"depth": "How deep."}

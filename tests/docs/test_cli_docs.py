@@ -81,7 +81,7 @@ def test_the_methods_that_write_are_known():
 
 def test_the_manual_is_what_the_commands_say():
     """docs/cli.md is what `make docs` writes now."""
-    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == load_tool("generate_cli_docs").build_text()
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == load_tool("generate_docs").build_cli()
 
 
 def test_help_imports_no_command_and_no_client():
@@ -114,7 +114,7 @@ def test_help_of_a_command_loads_neither_numpy_nor_a_client():
 
 def test_the_page_says_what_the_docstrings_say():
     """docs/json.md is what `make docs` writes now, and names every kind of failure."""
-    assert load_tool("generate_json_docs").build_text() == json_page.PAGE
+    assert load_tool("generate_docs").build_json() == json_page.PAGE
     kinds = {kind for part in (FailureKind, *get_args(RefusedKind)) for kind in get_args(part)}
     assert {*re.findall(r"`(\w+)`", json_page.FIELDS["failure"]["kind"])} == kinds
 

@@ -18,13 +18,7 @@ class AsyncDistinctMethods(AsyncBase):
     """Searches that show one document of each group."""
 
     async def search_distinct(
-        self,
-        index: Index,
-        body: Mapping[str, Any],
-        *,
-        after: str | None = None,
-        size: int = 10,
-        total: bool = False,
+        self, index: Index, body: Mapping[str, Any], *, after: str | None = None, size: int = 10, total: bool = False
     ) -> DistinctPage:
         """
         Return a page of the hits of *body*, one for all that are near-duplicates: the best-ranked one.
@@ -61,12 +55,7 @@ class AsyncDistinctMethods(AsyncBase):
         return await self._run(lambda: search_distinct(self._server(), index, body, options, after))
 
     def search_distinct_pages(
-        self,
-        index: Index,
-        body: Mapping[str, Any],
-        *,
-        size: int = 10,
-        total: bool = False,
+        self, index: Index, body: Mapping[str, Any], *, size: int = 10, total: bool = False
     ) -> AsyncGenerator[DistinctPage, None]:
         """
         Yield every page that :meth:`search_distinct` would return, read in one view of the index.

@@ -192,8 +192,6 @@ class AsyncQualityMethods(AsyncBase):
             filter:
                 A query, or a list of queries; only documents that match all of them are counted and shown.
                 The health is that of all fingerprints.
-            text_field:
-                Field whose text is shown; by default those that the index records.
             sample:
                 Documents drawn at random whose fingerprints are examined, 1 to 10,000.
             seed:
@@ -201,6 +199,8 @@ class AsyncQualityMethods(AsyncBase):
             queries:
                 File of searches that people make, one a line: words, which are looked for in the text, or the JSON of a
                 search body. The report says how many of their first ten hits repeat an earlier one.
+            text_field:
+                Field whose text is shown; by default those that the index records.
             progress:
                 Is called with a :class:`Progress` after each part of the work.
 

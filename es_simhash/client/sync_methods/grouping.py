@@ -376,13 +376,8 @@ class GroupingMethods(SyncBase):
         moment = check_moment(since)
         return self._run(
             lambda: reconcile(
-                self._server(progress, is_dry=dry_run),
-                index,
-                request,
-                since=moment,
-                dry_run=dry_run,
-                regroup=regroup,
-            ),
+                self._server(progress, is_dry=dry_run), index, request, since=moment, dry_run=dry_run, regroup=regroup
+            )
         )
 
     def groups(
@@ -444,13 +439,13 @@ class GroupingMethods(SyncBase):
                 Name, list of names, pattern, alias or data stream.
             against:
                 Another; ``None`` for pairs within *index*.
+            max_distance:
+                Largest Hamming distance reported, in bits, inclusive, 0 to 64; by default that of the rule that the
+                index records, else 12. Given alone, without verify and preset, it is bits alone: no text is compared.
             verify:
                 Smallest similarity of the two texts; ``True`` for that of the rule; ``False`` for bits alone; a
                 :class:`Verification` for another measure. The texts of documents that are near another are read
                 first. A pair whose texts cannot be read is kept, without a similarity, and says so.
-            max_distance:
-                Largest Hamming distance reported, in bits, inclusive, 0 to 64; by default that of the rule that the
-                index records, else 12. Given alone, without verify and preset, it is bits alone: no text is compared.
             preset:
                 ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
                 verification that were measured together. An explicit max_distance or verify overrides the preset.
