@@ -1,4 +1,4 @@
-"""Build the site in ``build/site`` from the pages and the docstrings of what is public. ``make site`` runs it."""
+"""Build the site in ``build/site``, as ``make site`` does: pages by Zensical, docstrings of what is public by pdoc."""
 
 # ruff: noqa: INP001 - a script, not part of a package
 from __future__ import annotations
@@ -8,10 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
-from collections.abc import Iterable, Iterator
+import warnings
 from pathlib import Path
-from typing import Any
+
+import pdoc
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the package beside this file, not the one that is installed
@@ -21,13 +21,6 @@ import es_simhash
 PAGES, SITE = ROOT / "build/pages", ROOT / "build/site"
 _SOURCE = "https://github.com/es-simhash/es-simhash/blob/main/"
 
-_INTRODUCTION = """\
-# Python
-
-Everything that `import es_simhash` offers, from its docstrings. `help(SimHashClient.find_near_dups)` shows the same
-text.
-
-"""
 # Lines of code have up to 120 characters; where they do not fit, nothing of a command is hidden.
 _STYLE = """\
 .md-grid { max-width: 80rem }
@@ -36,13 +29,6 @@ _STYLE = """\
 """
 # A browser would break the line after each hyphen of an option, or of the program's name.
 _WHOLE = re.compile(r"(?<=[>\s])((?:--|es-)[a-z][a-z-]*)")
-_CLASSES = """\
-Classes
-
-Many results are tables too, with `to_dicts`, `to_pandas` and `to_polars`
-([views.md](views.md#notebooks-and-data-frames)).
-"""
-_ASYNC = "Each of its methods is one of `SimHashClient`, to await; streams are read with `async for`.\n"
 
 
 def pages() -> list[Path]:
@@ -71,74 +57,26 @@ def adapt(text: str, page: Path) -> str:
     return re.sub(r"\]\(([^)#:]+)\)", target, text)
 
 
-def python_reference() -> str:
-    """Return the page of what is public: the client, functions, classes, errors."""
+def write_reference(folder: Path) -> None:
+    """Write what is public into *folder*: clients, functions, classes, errors; what a class inherits as its own."""
     public = {name: getattr(es_simhash, name) for name in es_simhash.__all__}
-    clients = [name for name in public if name.endswith("SimHashClient")]
-    errors = [name for name, each in public.items() if inspect.isclass(each) and issubclass(each, Exception)]
-    classes = [name for name, each in public.items() if inspect.isclass(each) and name not in {*clients, *errors}]
-    parts = [_INTRODUCTION, *_entry("SimHashClient", es_simhash.SimHashClient, "##")]
-    parts += _members(es_simhash.SimHashClient, inspect.getmembers(es_simhash.SimHashClient))
-    parts += [*_entry("AsyncSimHashClient", es_simhash.AsyncSimHashClient, "##"), _ASYNC, "\n## Functions\n\n"]
-    for name, each in public.items():
-        if inspect.isfunction(each):
-            parts += _entry(name, each, "###")
-    for title, names in ((_CLASSES, classes), ("Errors", errors)):
-        parts.append(f"\n## {title}\n\n")
-        for name in names:
-            parts += [*_entry(name, public[name], "###"), *_members(public[name], vars(public[name]).items())]
-    return "".join(parts)
+    for cls in filter(inspect.isclass, public.values()):
+        for base in cls.__mro__[1:]:
+            for name, member in vars(base).items():
+                if base.__module__.startswith("es_simhash") and name[0] != "_" and name not in vars(cls):
+                    setattr(cls, name, member)
 
+    def rank(name: str) -> tuple[bool, bool, bool, bool]:
+        is_class = inspect.isclass(public[name])
+        is_error = is_class and issubclass(public[name], Exception)
+        return name != "SimHashClient", name != "AsyncSimHashClient", is_class, is_error
 
-def _members(cls: type, members: Iterable[tuple[str, Any]]) -> Iterator[str]:
-    for name, each in members:
-        if not name.startswith("_") and (inspect.isfunction(each) or isinstance(each, property)):
-            yield from _entry(f"{cls.__name__}.{name}", each, "####")
-
-
-def _entry(name: str, each: object, heading: str) -> Iterator[str]:
-    short = name.rpartition(".")[2]
-    yield f"{heading} `{short}` {{ #{name} }}\n\n"
-    doc = inspect.getdoc(each) or ""
-    if inspect.isfunction(each) or "\nArgs:" in doc:
-        yield f"```python\n{_signature(short, each)}\n```\n\n"
-    yield _markdown(doc) + "\n\n"
-
-
-def _signature(name: str, each: Any) -> str:
-    """Return what is written before the docstring; for a class, its arguments, one a line."""
-    if inspect.isfunction(each):
-        source = textwrap.dedent(inspect.getsource(each))
-        written = source[source.index(f"def {name}(") :].partition(':\n    """')[0].removeprefix("def ")
-        return re.sub(r"\(\s*self(,\s(?=\w|\*)|,(?=\n)|(?=\)))", "(", written)
-    arguments = [re.sub(r": '([^']*)'", r": \1", str(one)) for one in inspect.signature(each).parameters.values()]
-    return "\n    ".join([f"{name}(", *(f"{one}," for one in arguments)]) + "\n)"
-
-
-def _markdown(docstring: str) -> str:
-    """Return a docstring as Markdown: its sections as lists, its examples as code."""
-    text, *sections = re.split(r"^(Args|Attributes|Returns|Raises|Examples):\n", docstring, flags=re.MULTILINE)
-    parts = [text.strip()]
-    for title, body in zip(sections[::2], sections[1::2], strict=True):
-        body = textwrap.dedent(body).strip()  # noqa: PLW2901
-        if title == "Examples":
-            body = f"```pycon\n{body}\n```"  # noqa: PLW2901
-        elif title != "Returns":
-            entries = re.split(r"^(\S.*?):(?:\n| (?=\S))", body, flags=re.MULTILINE)[1:]
-            names = (re.sub(r"[\w.*]+", r"`\g<0>`", name) for name in entries[::2])
-            body = "\n".join(  # noqa: PLW2901
-                f"- {name}: {' '.join(said.split())}" for name, said in zip(names, entries[1::2], strict=True)
-            )
-        parts.append(f"**{title}**\n\n{body}")
-    linked = re.sub(r":\w+:`~?(?:es_simhash\.)?([\w.]+)`", _link, "\n\n".join(parts))
-    linked = re.sub(r"\bdocs/([\w-]+\.md)", r"[\1](\1)", linked)
-    return re.sub(r"(?<!`)``(?!`)", "`", linked)
-
-
-def _link(role: re.Match[str]) -> str:
-    name = role[1] if role[1] in es_simhash.__all__ else f"SimHashClient.{role[1]}"
-    known = hasattr(es_simhash, name) or hasattr(es_simhash.SimHashClient, role[1])
-    return f"[`{role[1]}`](#{name})" if known else f"`{role[1]}`"
+    es_simhash.__all__ = sorted(public, key=rank)
+    pdoc.doc.Class.bases = property(lambda _: [])  # which no page describes
+    pdoc.render.configure(docformat="google", show_source=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about types that only type checkers import
+        pdoc.pdoc("es_simhash", r"!es_simhash\.", output_directory=folder)
 
 
 def main() -> None:
@@ -151,7 +89,6 @@ def main() -> None:
     for path in [ROOT / "llms.txt", *(ROOT / "docs").rglob("*.png")]:
         shutil.copy(path, PAGES / path.relative_to(ROOT))
     (PAGES / "site.css").write_text(_STYLE, encoding="utf-8")
-    (PAGES / "docs/python.md").write_text(python_reference(), encoding="utf-8")
     subprocess.run([sys.executable, "-m", "zensical", "build", "--clean", "--strict"], cwd=ROOT, check=True)
     for page in SITE.rglob("index.html"):
         html = page.read_text(encoding="utf-8")
@@ -164,6 +101,7 @@ def main() -> None:
         page.write_text(html, encoding="utf-8")
     for page in PAGES.rglob("*.md"):
         shutil.copy(page, SITE / page.relative_to(PAGES))
+    write_reference(SITE / "python")
 
 
 if __name__ == "__main__":
