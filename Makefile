@@ -129,11 +129,11 @@ dist: $(VENV)/.dev ## Build the wheel, with its bill of materials, and the sourc
 
 wheel-test: $(VENV)/.dev ## Install the wheel in bare environments, with each extra, and use it; takes half an hour
 	$(BIN)/python -m pytest -q tests/docs/test_wheel.py # what a dependency brings along is not missed there
-	$(BIN)/python tools/wheel_test.py
+	$(BIN)/nox -f tools/noxfile.py -s wheel
 
-# With pyenv: `pyenv shell 3.13 3.12 3.11` first, so that all of them are on the PATH.
-compat: $(VENV)/.made ## Test old and new Pythons, clients and servers, and write COMPATIBILITY.md; takes an hour
-	$(BIN)/python tools/compat.py --write
+# With pyenv: `pyenv shell 3.14 3.13 3.12 3.11` first, so that all of them are on the PATH.
+compat: $(VENV)/.dev ## Test old and new Pythons, clients and servers, and write COMPATIBILITY.md; takes an hour
+	$(BIN)/nox -f tools/noxfile.py -s compat
 
 clean: ## Remove everything that make has made
 	rm -rf $(VENV) .compat .fuzz .integrations .mutants .strangers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

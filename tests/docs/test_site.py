@@ -67,8 +67,8 @@ def test_the_pages_are_short(tool):
     docs = {name for path in tool.pages() if (name := path.as_posix()).startswith("docs/") and "zh" not in name}
     written = {"README.md", "CHANGELOG.md"} | docs - {"docs/cli.md", "docs/json.md"}
     assert written >= {*user_pages, "docs/proofs.md"}
-    assert sum(len(read(name).split()) for name in user_pages) <= 15_800
-    assert sum(len(read(name).split()) for name in written) <= 22_500
+    assert sum(len(read(name).split()) for name in user_pages) <= 14_200
+    assert sum(len(read(name).split()) for name in written) <= 20_000
 
 
 def test_no_link_of_the_site_is_dead(site, tool):
