@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from es_simhash.cli import index
 from es_simhash.cli.output_files import write_whole
 from es_simhash.errors import EmbeddedServerError
 from es_simhash.removal import removal_file, sqlite_file
@@ -100,13 +99,6 @@ def test_no_file_is_deleted_or_replaced_while_it_is_open(strict, tmp_path, monke
 def test_a_folder_is_not_opened_where_that_is_not_possible(monkeypatch, tmp_path):
     monkeypatch.setattr(sqlite_file, "os", SimpleNamespace(name="nt"))
     sqlite_file.sync_folder(tmp_path / "removal.db")
-
-
-def test_memory_is_not_told_where_the_system_does_not_say(monkeypatch):
-    pytest.importorskip("resource")
-    assert index._peak_memory() > 2**20
-    monkeypatch.setitem(sys.modules, "resource", None)
-    assert index._peak_memory() is None
 
 
 def test_an_agent_is_served_by_a_loop_that_takes_no_signals(monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import io
 import logging
 import os
@@ -66,6 +65,9 @@ FAILED, USAGE = 1, 2
 BROKEN_PIPE = 141
 """What a shell reports for a process that SIGPIPE ended."""
 
+SHOWN_CHARACTERS = 200
+"""Of each end of a message that repeats what was given."""
+
 STDIN = "<stdin>"
 """What stands for ``-``, which is no option."""
 _STREAM_OPTIONS = ("--input", "--file", "--report")
@@ -101,34 +103,15 @@ def make_app(chosen: str = "", *, is_documented: bool = False) -> App:
             app.command(
                 f"es_simhash.cli.{function}", name=name, help=line, group=section, sort_key=list(commands).index(name)
             )
-            if line is None:
-                for words, command in _commands_of(app, name):
-                    # A manual puts all words of the command in the place of the first.
-                    before = words.split()[-1] if is_documented else f"es-simhash {words}"
-                    command.usage = f"{before} [OPTIONS]{_named(command)}"
     return app
-
-
-def _commands_of(app: App, name: str) -> list[tuple[str, App]]:
-    command = app[name]
-    words = [word for word in command if not word.startswith("-")]
-    return [(f"{name} {word}", command[word]) for word in words] or [(name, command)]
-
-
-def _named(command: App) -> str:
-    """Return the arguments of a command as its usage names them."""
-    taken = inspect.signature(command.default_command or make_app).parameters.values()
-    places = [argument for argument in taken if argument.kind is argument.POSITIONAL_ONLY]
-    named = [f"{place.name.upper()}{'...' * ('tuple' in str(place.annotation))}" for place in places]
-    pairs = zip(named, places, strict=True)
-    return "".join(f" {name}" if place.default is place.empty else f" [{name}]" for name, place in pairs)
 
 
 def each_command() -> Iterator[tuple[str, App]]:
     """Yield every command with its words, such as ``export mapping``."""
     app = make_app()
     for name in [name for commands in COMMANDS.values() for name in commands]:
-        yield from _commands_of(app, name)
+        words = [word for word in app[name] if not word.startswith("-")]
+        yield from [(f"{name} {word}", app[name][word]) for word in words] or [(name, app[name])]
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -144,19 +127,19 @@ def run(arguments: Sequence[str]) -> int:
         return FAILED
     show.choose_output(wants_json="--json" in options)
     try:
-        with stopping.interrupts(), show.saying_what_is_logged(says_grouping=words[:1] != ["setup"]):
+        with stopping.interrupts(), show.saying_what_is_logged(says_grouping=words[:1] not in (["setup"], ["serve"])):
             code = make_app(words[0] if words else "")(words)
             sys.stdout.flush()
             return code if isinstance(code, int) else 0
     except UnusedCliTokensError as failure:
-        several = shlex.join(failure.unused_tokens or ())
+        several = _middle_cut(shlex.join(failure.unused_tokens or ()))
         show.error(f"too many arguments: {several} (give an option once for each of its values)", kind="usage")
         return USAGE
     except CycloptsError as failure:
         chain = failure.command_chain or ()
         has_commands = chain in ((), ("export",))
         listed = f"{' '.join(['es-simhash', *chain])} --help lists the {'commands' if has_commands else 'options'}"
-        show.error(f"{failure} ({listed})", kind="usage")
+        show.error(f"{_middle_cut(str(failure))} ({listed})", kind="usage")
         return USAGE
     except failures.WrongUseError as failure:
         show.error(str(failure), kind="usage")
@@ -177,6 +160,11 @@ def run(arguments: Sequence[str]) -> int:
             raise
         show.error(failures.describe(failure), kind=failures.kind_of(failure))
         return FAILED
+
+
+def _middle_cut(said: str) -> str:
+    """Return a message without most of a very long value in it."""
+    return said if len(said) <= 2 * SHOWN_CHARACTERS else f"{said[:SHOWN_CHARACTERS]}…{said[-SHOWN_CHARACTERS:]}"
 
 
 def _with_stdin(words: Sequence[str]) -> list[str]:

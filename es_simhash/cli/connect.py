@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from es_simhash import (
     IndexSettings,
     InvalidInputError,
     NoIndexError,
+    Progress,
     Scheme,
     SimHashClient,
 )
@@ -30,8 +30,6 @@ from es_simhash.connection import (
     server_of_environment,
     split_url,
 )
-from es_simhash.errors import shorten
-from es_simhash.transport.refusals import is_no_index
 
 _T = TypeVar("_T")
 
@@ -40,7 +38,7 @@ _T = TypeVar("_T")
 class Connection:
     """
     A client of this library, the search client below it, and the *url* of the server without a login.
-    *to_refresh*: the indices that are refreshed at the end, if anything was written.
+    *to_refresh*: the indices that are refreshed at the end, if anything was written. *tell*: shows progress.
     """
 
     simhash: SimHashClient
@@ -48,6 +46,7 @@ class Connection:
     product: str
     url: str
     to_refresh: set[str]
+    tell: Callable[[Progress], None]
 
     def run(self, operation: Callable[[Any], Coroutine[Any, Any, _T]]) -> _T:
         """Carry out an *operation* for which the library has no method."""
@@ -76,17 +75,6 @@ def find_server(to: To) -> tuple[Server, Login]:
     return server, login if login.headers else login_of_url
 
 
-def _names_like(client: Any, index: str) -> list[str]:
-    """Return the indices and aliases that the user may see with names nearly *index*, at most three; one request."""
-    try:
-        found = client.indices.get_alias(index="*")
-    except Exception:  # noqa: BLE001 -- a login may see no other index; that the first is not there is said anyway
-        return []
-    aliases = [alias for described in found.values() for alias in described.get("aliases") or ()]
-    names = dict.fromkeys([*found, *aliases])
-    return [] if index in names else difflib.get_close_matches(index, names, n=3)
-
-
 @contextmanager
 def connect(
     to: To,
@@ -98,9 +86,9 @@ def connect(
 ) -> Iterator[Connection]:
     """
     Connect to a server, and close the connection at the end; a failure becomes an EndedError.
-    *index*: only where it is missing, one request asks for names like it. Without a *scheme* the client adopts that of
-    the index, with its *files*. A command that wrote and did not fail refreshes its indices once, so that the next one
-    sees what was written; who may not refresh sees it later. Progress is shown, unless *is_quiet*.
+    Without a *scheme* the client adopts that of *index*, with its *files*. A command that wrote and did not fail
+    refreshes its indices once, so that the next one sees what was written; who may not refresh sees it later. Progress
+    of the library is shown, unless *is_quiet*.
     """
     server, login = find_server(to)
     client: Any = None
@@ -115,7 +103,7 @@ def connect(
                 files={**files_of_environment(), **(files or {})},
                 progress=None if is_quiet else progress,
             )
-            connection = Connection(simhash, client, product, server.url, {index})
+            connection = Connection(simhash, client, product, server.url, {index}, progress)
             yield connection
         if has_written.is_set():
             with suppress(Exception):
@@ -124,14 +112,9 @@ def connect(
         raise
     except Exception as error:
         hide_login(error, login.headers)
-        is_missing = is_no_index(error)
-        like = _names_like(client, index) if is_missing else []
         if os.environ.get("ES_SIMHASH_DEBUG"):
             raise
-        # A name without a folder may be that of an index, too.
-        if (is_missing or os.path.dirname(index)) and os.path.isfile(index):  # noqa: PTH113, PTH120 -- of any length
-            error = InvalidInputError(f"{shorten(index)} is a file: give the name of an index")
-        raise EndedError(describe(error, url=server.url, like=like), kind_of(error)) from error
+        raise EndedError(describe(error, url=server.url), kind_of(error)) from error
     finally:
         if client is not None:
             client.close()
@@ -143,30 +126,29 @@ def warn_of_lacking(
     index: str,
     lacking: tuple[int, int] | None = None,
     *,
-    unfilled: str = "they are in no group",
-    ungrouped: str | None = "the index shows no group of them",
+    with_groups: bool = True,
 ) -> None:
     """
     Say which documents of *index* nobody has looked at, or grouped: a setup was interrupted, or others write.
-    *lacking*: how many; by default they are counted, with a request or two. *unfilled*, *ungrouped*: what follows.
+    *lacking*: how many; by default they are counted, with a request or two, the second number only *with_groups*.
     """
     from es_simhash.groups.read import count_lacking, count_wordless  # noqa: PLC0415 -- loads numpy
 
     try:
-        settings, with_groups = connection.settings(index), ungrouped is not None
+        settings = connection.settings(index)
         if lacking is None:
             lacking = connection.run(lambda server: count_lacking(server, index, settings, with_groups=with_groups))
-        unfilled_documents, never_grouped = lacking
-        if unfilled_documents:
-            unfilled_documents -= connection.run(lambda server: count_wordless(server, index, settings))
+        unfilled, ungrouped = lacking
+        if unfilled:
+            unfilled -= connection.run(lambda server: count_wordless(server, index, settings))
     except Exception:  # noqa: BLE001 -- the command itself says what is wrong with the index
         return
-    for number, kind, what, so in (
-        (unfilled_documents, "without_fingerprint", "with a text and without fingerprint", unfilled),
-        (never_grouped, "ungrouped", "never grouped", ungrouped),
+    for number, kind, what in (
+        (unfilled, "without_fingerprint", "with a text and without fingerprint: no lookup and no group has them"),
+        (ungrouped, "ungrouped", "never grouped"),
     ):
-        if number > 0 and so is not None:
-            said = f"{count(number, 'document')} {what}: {so}; run {to.command('setup', index, '--yes')}"
+        if number > 0:
+            said = f"{count(number, 'document')} {what}; run {to.command('setup', index, '--yes')}"
             warn(said, kind=kind, number=number)
 
 

@@ -202,8 +202,6 @@ def dashboards(
             pack = connection.simhash.make_dashboards(index, **fields)
         if pack.text_field != text_field:
             note(f"the pack shows the text field {pack.text_field}, which the index records")
-        for lacking in pack.lacking:
-            note(lacking)
         for fault in pack.faults:
             (error if fault.is_fatal else warn)(f"{fault}: {pack.advice(fault)}", **asdict(fault))
         if any(fault.is_fatal for fault in pack.faults):

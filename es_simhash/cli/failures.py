@@ -5,8 +5,6 @@ servers mean is in ``transport/server_failures.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, NoIndexError, SimHashError, shorten
@@ -16,12 +14,12 @@ if TYPE_CHECKING:
     from es_simhash import NearDups, Scheme
 
 
-def describe(error: BaseException, *, url: str | None = None, like: Sequence[str] = ()) -> str:
+def describe(error: BaseException, *, url: str = "the server") -> str:
     """
-    Return *error* as one line for the user; *url* is shown, so it must have no login. *like*: names of indices that are
-    nearly the one that does not exist. A sentence is never cut; the values in it are.
+    Return *error* as one line for the user; *url* is shown, so it must have no login. A sentence is never cut; the
+    values in it are.
     """
-    return " ".join(_describe(error, url or "the server", like).split())
+    return " ".join(_describe(error, url).split())
 
 
 def kind_of(error: BaseException) -> str:
@@ -33,7 +31,7 @@ def kind_of(error: BaseException) -> str:
     return "file" if isinstance(error, OSError) else "unexpected"
 
 
-def _describe(error: BaseException, server: str, like: Sequence[str]) -> str:
+def _describe(error: BaseException, server: str) -> str:
     if isinstance(error, IncompleteSearchError) and error.reasons and not isinstance(error, NoIndexError):
         return (
             f"near-duplicates may be missing: {'; '.join(map(str, error.reasons))}: check the index name and the "
@@ -42,7 +40,7 @@ def _describe(error: BaseException, server: str, like: Sequence[str]) -> str:
     if isinstance(error, SimHashError):
         return str(error)
     if is_of_client(error):
-        return describe_failure(error, server, like)
+        return describe_failure(error, server)
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot use {shorten(str(error.filename))}: {error.strerror}"
     if isinstance(error, OSError) and error.strerror:
@@ -67,39 +65,14 @@ class EndedError(Exception):
         self.kind = kind
 
 
-_LEFT_OUT = {
-    "shingles": "characters",
-    "keywords": "words: those of one character, stop words, and scripts other than Chinese and Latin without accents",
-}
+def why_unfound(text: str | None, found: NearDups) -> dict[str, str]:
+    """Return why nothing was *found* for a *text*, if it has no fingerprint: a kind, a message, and the scheme."""
+    if text is None or found.plan is not None or found.scheme is None:
+        return {}
+    return {"kind": "no_features", "message": no_features(found.scheme), "scheme": found.scheme.id}
 
 
-@dataclass(frozen=True, slots=True)
-class UnfingerprintedText:
-    """Why a text has no fingerprint, so that a lookup of it finds nothing; *scheme* is an id."""
-
-    kind: str
-    scheme: str
-
-    @classmethod
-    def of(cls, text: str | None, found: NearDups) -> UnfingerprintedText | None:
-        """Return why nothing was *found* for a *text*, if it has no fingerprint."""
-        if text is None or found.plan is not None or found.scheme is None:
-            return None
-        return cls.why(text, found.scheme)
-
-    @classmethod
-    def why(cls, text: str, scheme: Scheme) -> UnfingerprintedText:
-        """Return why a *text* has no fingerprint by *scheme*."""
-        if not text.strip():
-            return cls("blank" if text else "empty", scheme.id)
-        return cls("left_out" if any(map(str.isalnum, text)) else "no_letters", scheme.id)
-
-    def __str__(self) -> str:
-        left_out = _LEFT_OUT.get(self.scheme.rpartition("-")[0], "words")
-        why = {
-            "empty": "is empty",
-            "blank": "is blank",
-            "no_letters": "has no letters and no digits",
-            "left_out": f"has only what the scheme {self.scheme} leaves out ({left_out})",
-        }
-        return f"the text {why[self.kind]}, so it has no fingerprint and matches nothing"
+def no_features(scheme: Scheme) -> str:
+    """Return what is said of a text that has no fingerprint by *scheme*."""
+    left_out = f"the text has no letters and no digits, or nothing but what the scheme {scheme.id} leaves out"
+    return f"{left_out}: it has no fingerprint, and matches nothing"

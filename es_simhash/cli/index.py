@@ -338,23 +338,12 @@ def follow(index: str, /, *, metrics: float | None = None, to: To = To(), **how:
     return PARTLY if how.get("once") and last.failed else 0
 
 
-def _peak_memory() -> int | None:
-    """Return the most memory that this process has occupied, in bytes; ``None`` where the system does not say."""
-    try:
-        import resource  # noqa: PLC0415 -- not on Windows
-    except ImportError:
-        return None
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
 def _to_dict(index: str, report: FollowReport) -> dict[str, Any]:
     numbers = {name: number for name, number in asdict(report).items() if name != "failures"}
     return {
         "time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "index": index,
         **numbers,
-        "peak_memory_bytes": _peak_memory(),
     }
 
 

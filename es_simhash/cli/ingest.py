@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -18,12 +19,11 @@ from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.failures import WrongUseError, unblocking
 from es_simhash.cli.lines import Format, Line, Reader, read_delimiter, to_action
 from es_simhash.cli.options import RULE, TextFields, To, reads, takes
-from es_simhash.cli.output_files import end_report, open_report
+from es_simhash.cli.output_files import open_report
 from es_simhash.cli.show import (
     DRY,
     PARTLY,
     SHOWN_FAILURES,
-    Tracker,
     count,
     error,
     note,
@@ -120,13 +120,12 @@ def ingest(
     how |= {"text_field": text_field or None, "id_from": "content" if content_ids else None}
     with ExitStack() as stack:
         reader = Reader(files, format=format, delimiter=delimiter)
-        connection = stack.enter_context(connect(to, index))
-        tally = Tally(open_report(stack, report, files, dry_run=dry_run), is_dry=dry_run)
+        connection = stack.enter_context(connect(to, index, is_quiet=True))
+        tally = Tally(stack.enter_context(open_report(report, files, dry_run=dry_run)), is_dry=dry_run)
         is_new = create and not connection.client.indices.exists(index=index)
         run = Run(reader, stack.enter_context(reader.records()), tally, skip=skip, id_field=id_field)
         first = run.find_first()
         if first is None:
-            end_report(tally.report)
             if is_new:  # nothing is left, such as a rule, that would refuse the next try
                 note(f"no line can be read, so {index} was not created")
             return tally.show(index, 0.0)
@@ -139,15 +138,13 @@ def ingest(
             note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
         if not content_ids and "_id" not in first and (names := [*filter(_IDS.fullmatch, first["_source"])]):
             note(f"the lines have no _id, so the documents get new ids: --id-field {names[0]} takes theirs")
-        code = 0
-        with Tracker("ingesting", total=reader.total) as tracker:
-            if dry_run:
-                run.try_out(connection, to, index, how, tracker, is_new=is_new)
-            else:
-                code = run.write(connection, index, how, tracker)
-            seconds = tracker.seconds
+        code, began = 0, time.monotonic()
+        if dry_run:
+            run.try_out(connection, to, index, how, is_new=is_new)
+        else:
+            code = run.write(connection, index, how)
         # Before the report is closed, which may fail: its disk is full.
-        return code or tally.show(index, seconds)
+        return code or tally.show(index, time.monotonic() - began)
 
 
 _IDS = re.compile("id|uuid|guid|url", re.IGNORECASE)
@@ -333,7 +330,7 @@ class Run:
         """Return whether every document that was handed on has its answer."""
         return self._given == self._answered
 
-    def write(self, connection: Connection, index: str, how: dict[str, Any], tracker: Tracker) -> int:
+    def write(self, connection: Connection, index: str, how: dict[str, Any]) -> int:
         """Write until the end, or until somebody stops it; what was read by then is finished first. Return its code."""
         try:
             with (
@@ -341,7 +338,7 @@ class Run:
                 closing(connection.simhash.ingest(index, self._actions(), **how)) as outcomes,
             ):
                 for outcome in outcomes:
-                    self._count(outcome, tracker)
+                    self._count(outcome, connection)
                     if self._request.stop is not None and self._is_idle():
                         break
                 self._count_unreadable()
@@ -364,16 +361,7 @@ class Run:
         skip = self._skip + self._tally.lines
         return f"stopped: {place}{self._tally.sentence()}{more}; run it again with --skip {skip}"
 
-    def try_out(
-        self,
-        connection: Connection,
-        to: To,
-        index: str,
-        how: dict[str, Any],
-        tracker: Tracker,
-        *,
-        is_new: bool,
-    ) -> None:
+    def try_out(self, connection: Connection, to: To, index: str, how: dict[str, Any], *, is_new: bool) -> None:
         """Count what would be written to *index*, which does not exist yet if it is new; write nothing."""
         problems: dict[int, str] = {}
         made: dict[str, Any] = {"on_problem": lambda problem: problems.update({problem.position: problem.reason})}
@@ -388,16 +376,17 @@ class Run:
             body = read_json(source) if isinstance(source, str) else source
             reason = problems.pop(number, None)
             is_done = reason is None and "fingerprint" in our_object(body, to.prefix)
-            self._count(Written(number, action.get("_id"), index, "written", reason, fingerprinted=is_done), tracker)
+            written = Written(number, action.get("_id"), index, "written", reason, fingerprinted=is_done)
+            self._count(written, connection)
         self._count_unreadable()
 
-    def _count(self, written: Written, tracker: Tracker) -> None:
+    def _count(self, written: Written, connection: Connection) -> None:
         if written.position != self._answered:
             return  # before an error reports may lack a document, and its line is the first to send again
         self._count_unreadable()
         self._answered += 1
         self._tally.add(self._waiting.popleft(), written)
-        tracker.advance(1, completed=self._reader.position)
+        connection.tell(self._reader.progress("ingesting"))
 
     def _count_unreadable(self) -> None:
         """Count the lines that are no documents and stand before the next document."""

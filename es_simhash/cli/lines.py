@@ -5,7 +5,6 @@ read, has a reason with its remedy.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import io
@@ -19,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
-from es_simhash import InvalidInputError
+from es_simhash import InvalidInputError, Progress
 from es_simhash.arguments import check_input
 from es_simhash.cli.app import STDIN
 from es_simhash.cli.show import warn
@@ -52,37 +51,16 @@ def find_wide_encoding(data: bytes) -> str | None:
     return name.replace("-LE", "LE").replace("-BE", "BE") if is_wide else None
 
 
-def _decodes(data: bytes, encoding: str, *, is_whole: bool = True) -> bool:
-    try:
-        codecs.getincrementaldecoder(encoding)().decode(data, is_whole)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def not_utf8(data: bytes, place: str = "") -> str:
     """Return what *data* is, whole lines, and what makes it UTF-8: Excel writes one of two encodings."""
     if wide := find_wide_encoding(data):
         return f"{wide} text, not UTF-8: convert it with iconv -f {wide} -t UTF-8"
-    guess = "GB18030" if _decodes(data, "gb18030") else "CP1252"
+    guess = "GB18030"
+    try:
+        data.decode(guess)
+    except UnicodeDecodeError:
+        guess = "CP1252"
     return f"not UTF-8 text{place}: convert it, for example with iconv -f {guess} -t UTF-8"
-
-
-def find_fault(head: bytes, *, is_json: bool) -> str | None:
-    """Return why no line can be read of a file that begins with *head*, and what to do; ``None`` if some may be."""
-    if head.startswith(_OTHERS):
-        return _NO_TEXT
-    if find_wide_encoding(head):
-        return not_utf8(head)
-    *lines, rest = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    is_whole = bool(lines)  # the head may end within a letter
-    lines = lines or [rest]
-    broken = [line for line in lines if not _decodes(line, "utf-8", is_whole=is_whole)]
-    is_other = 2 * len(broken) > len(lines) and all(line.isascii() or line in broken for line in lines)
-    # A header without a meaning leaves none to the rows.
-    if broken and (is_other or (not is_json and lines[0] in broken)):
-        return not_utf8(b"\n".join(lines))
-    return None
 
 
 def peek(file: IO[bytes]) -> bytes:
@@ -161,8 +139,7 @@ class Line:
 class Reader:
     """
     Reads one file after another; ``-`` is stdin.
-    *delimiter*: of CSV; else the header says. *position*: bytes read so far, of all files together, as stored; any
-    thread may read it.
+    *delimiter*: of CSV; else the header says. *position*: bytes read so far, of all files together, as stored.
     """
 
     def __init__(self, files: Sequence[str], *, format: Format = "auto", delimiter: str | None = None) -> None:
@@ -174,12 +151,12 @@ class Reader:
         self._format = format
         self._delimiter = delimiter
 
-    @property
-    def total(self) -> int | None:
-        """Size of all files together in bytes, as stored; ``None`` if it is not known."""
-        paths = [Path(name) for name in self._files if name != STDIN]
-        is_known = len(paths) == len(self._files) and all(path.is_file() for path in paths)
-        return sum(path.stat().st_size for path in paths) if is_known else None
+        paths = [Path(name) for name in files]  # no file has the name of stdin
+        self._total = sum(path.stat().st_size for path in paths) if all(path.is_file() for path in paths) else None
+
+    def progress(self, step: str) -> Progress:
+        """Return how many bytes were read, and of how many, where that is known."""
+        return Progress(self.position, self._total, f"{step} (bytes)")
 
     @contextmanager
     def records(self) -> Iterator[Iterator[Line]]:
@@ -222,8 +199,7 @@ def _read(name: str, content: IO[bytes], format_: Format, delimiter: str | None)
     kind = suffix if format_ == "auto" else format_
     try:
         head = peek(content)
-        fault = _TSV if kind == "tsv" else find_fault(head, is_json=kind == "jsonl")
-        if fault := fault or (_find_json_fault(head) if kind == "jsonl" else None):
+        if fault := _find_fault(head, kind):
             yield Line(name, 1, reason=f"the file is {fault}")
         else:
             yield from _rows(lines, head, delimiter) if kind == "csv" else _json_lines(lines)
@@ -293,20 +269,19 @@ def _parse(name: str, number: int, text: str) -> Line:
         return Line(name, number, reason=f"not usable JSON: {why_unreadable(error)}")
 
 
-def _find_json_fault(head: bytes) -> str | None:
-    """Return what a file is instead of JSON Lines, by its first lines: for _bulk, or one value on several lines."""
-    first, _, rest = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
-    first = first.strip()
-    if _ACTION.fullmatch(first):
+def _find_fault(head: bytes, kind: str) -> str | None:
+    """Return why no line of a file that begins with *head* can be read, and what to do."""
+    if kind == "tsv":
+        return _TSV
+    if head.startswith(_OTHERS):
+        return _NO_TEXT
+    if find_wide_encoding(head):
+        return not_utf8(head)
+    first = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0].strip()
+    if kind == "jsonl" and _ACTION.fullmatch(first):
         return _BULK
-    if first in (b"{", b"[", b"[{") or (first.startswith(b"[{") and first.endswith(b"},")):
-        try:
-            json.loads(rest.partition(b"\n")[0])
-        except (ValueError, RecursionError):
-            return _SEVERAL
-        # The first line of many may be broken; an array has an end.
-        return _SEVERAL if rest.rstrip().endswith(b"]") else None
-    return None
+    is_begun = first in (b"{", b"[", b"[{") or (first.startswith(b"[{") and first.endswith(b"},"))
+    return _SEVERAL if kind == "jsonl" and is_begun else None
 
 
 _SEVERAL = f"JSON on several lines: {ONE_EACH} (jq -c . does, and for an array jq -c '.[]')"

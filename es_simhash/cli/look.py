@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Annotated, Any
 
@@ -14,7 +14,6 @@ from es_simhash import (
     DEFAULT_SCHEME,
     PRESETS,
     IncompleteSearchError,
-    IndexSettings,
     InvalidInputError,
     NearDups,
     Overlaps,
@@ -24,13 +23,12 @@ from es_simhash import (
 )
 from es_simhash.cli.app import STDIN
 from es_simhash.cli.connect import Connection, connect, warn_of_lacking, warn_of_shared_ids
-from es_simhash.cli.failures import UnfingerprintedText, WrongUseError, describe, kind_of
+from es_simhash.cli.failures import WrongUseError, describe, kind_of, no_features, why_unfound
 from es_simhash.cli.lines import Line, Reader, document_of, read_text
 from es_simhash.cli.options import To, reads, takes
 from es_simhash.cli.show import (
     PARTLY,
     Output,
-    Tracker,
     count,
     error,
     note,
@@ -127,9 +125,8 @@ def find(
             code = _find_many(connection, index, Reader([many]), lookup)
             _warn_of_unfilled(connection, to, index)
             return code
-        settings = connection.settings(index).values()
         if not Output.as_json and "source" not in lookup:
-            lookup["source"] = _text_fields(settings) or False
+            lookup["source"] = _text_fields(connection, index) or False
         try:
             with _printing_a_part(index):
                 if document_id is not None:
@@ -139,24 +136,15 @@ def find(
         except InvalidInputError:
             _warn_of_unfilled(connection, to, index)  # the document of --id may be one of them
             raise
-        if why := UnfingerprintedText.of(content, found):
-            warn(str(why), kind=why.kind, scheme=why.scheme)
+        if why := why_unfound(content, found):
+            warn(**why)
         _warn_of_unfilled(connection, to, index)
     _print_found(found, index)
-    if not found and found.plan is not None and not Output.as_json:
-        if len((content or " ").split()) == 1:
-            note("the text is one word: if it is the id of a document, pass it with --id")
-        has_passages = any(index_settings.passages for index_settings in settings)
-        way = (
-            f"{to.command('create', index, '--existing', '--passages', '--yes')}, {to.command('setup', index, '--yes')}"
-        )
-        after = "" if has_passages else f", after {way}"
-        note(f"a text that is a part of a longer one is found by {to.command('passages', index)}{after}")
-        note("a document that was written a moment ago is found after the next refresh of the index")
     return 0
 
 
-def _text_fields(settings: Iterable[IndexSettings]) -> list[str]:
+def _text_fields(connection: Connection, index: str) -> list[str]:
+    settings = connection.settings(index).values()
     return list(dict.fromkeys(name for index_settings in settings for name in index_settings.text_fields))
 
 
@@ -214,7 +202,7 @@ def _print_query(
         scheme = next(iter(connection.settings(index).values())).scheme
         wanted = fingerprint_of(text, scheme=scheme)
         if wanted is None:
-            raise InvalidInputError(str(UnfingerprintedText.why(text, scheme)))
+            raise InvalidInputError(no_features(scheme))
     distance = rule.max_distance if "preset" not in lookup else PRESETS[lookup["preset"]].max_distance
     if form == "kql" and "max_distance" not in lookup and distance > MOST_KQL_BITS:
         left_out = f"near-duplicates at more, up to {distance}, are left out"
@@ -245,7 +233,7 @@ def _print_query(
 
 def _warn_of_unfilled(connection: Connection, to: To, index: str) -> None:
     """Called after the lookup, which it must not delay."""
-    warn_of_lacking(connection, to, index, unfilled="no lookup finds them", ungrouped=None)
+    warn_of_lacking(connection, to, index, with_groups=False)
 
 
 def _find_many(connection: Connection, index: str, reader: Reader, lookup: dict[str, Any]) -> int:
@@ -257,28 +245,28 @@ def _find_many(connection: Connection, index: str, reader: Reader, lookup: dict[
             waiting.append((line, question))
             yield question if isinstance(question, str) else None  # which fails in its place
 
-    failed = 0
-    with Tracker("finding", total=reader.total) as tracker:
-        for answer in connection.simhash.stream_near_dups_many(index, texts(), **lookup):
-            line, question = waiting.popleft()
-            outcome = answer if isinstance(question, str) else question
-            failed += isinstance(outcome, Exception)
-            _print_answer(line, question, outcome)
-            tracker.advance(1, completed=reader.position)
+    failed = lines = 0
+    for answer in connection.simhash.stream_near_dups_many(index, texts(), **lookup):
+        line, question = waiting.popleft()
+        text, outcome = (question, answer) if isinstance(question, str) else (None, question)
+        lines += 1
+        failed += isinstance(outcome, Exception)
+        _print_answer(line, text, outcome)
+        connection.tell(reader.progress("finding"))
     if failed:
-        said = f"{count(failed, 'line')} of {tracker.done:,} failed: see their error in the output"
-        error(said, kind="lines_failed", number=failed, lines=tracker.done)
+        said = f"{count(failed, 'line')} of {lines:,} failed: see their error in the output"
+        error(said, kind="lines_failed", number=failed, lines=lines)
     return PARTLY if failed else 0
 
 
-def _print_answer(line: Line, text: str | Exception, outcome: NearDups | Exception) -> None:
+def _print_answer(line: Line, text: str | None, outcome: NearDups | Exception) -> None:
     """Print the answer to one line of a file as one line of JSON."""
     found = outcome.results if isinstance(outcome, IncompleteSearchError) else outcome
     shown: dict[str, Any] = {"line": line.line}
     if isinstance(found, NearDups):
         shown |= found.to_dict()
-        if isinstance(text, str) and (why := UnfingerprintedText.of(text, found)):
-            shown["no_fingerprint"] = {"kind": why.kind, "message": str(why)}
+        if why := why_unfound(text, found):
+            shown["no_fingerprint"] = why
     if isinstance(outcome, Exception):
         shown["error"] = {"kind": kind_of(outcome), "message": describe(outcome)}
     print_json(shown)
@@ -289,7 +277,7 @@ def _question(connection: Connection, index: str, line: Line) -> str | InvalidIn
     if line.reason is None and isinstance(line.value, str):
         return line.value
     try:
-        return read_document(document_of(line), _text_fields(connection.settings(index).values())) or ""
+        return read_document(document_of(line), _text_fields(connection, index)) or ""
     except InvalidInputError as failure:
         return failure
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
-import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -54,44 +52,25 @@ def write_whole(path: Path, pieces: Iterable[str]) -> None:
         file.writelines(piece.encode("utf-8", "backslashreplace") for piece in pieces)
 
 
-class _Kept(io.FileIO):
+@contextmanager
+def open_report(path: str | None, inputs: Sequence[str], *, dry_run: bool) -> Iterator[IO[str] | None]:
     """
-    A file that has what it had before until something is written: nobody may answer what is asked first. Its errors
-    name it; the system names none where a disk is full.
+    Open the report of a command that reads *inputs*; ``-`` is stdout. A dry run replaces none.
+    Its errors name it; the system names none where a disk is full.
     """
-
-    _is_kept = True
-
-    def write(self, data: Any) -> int:
-        try:
-            if self._is_kept and stat.S_ISREG(os.fstat(self.fileno()).st_mode):
-                self.truncate(0)
-            self._is_kept = False
-            return super().write(data)
-        except OSError as error:
-            error.filename = str(self.name)
-            raise
-
-
-def open_report(stack: ExitStack, path: str | None, inputs: Sequence[str], *, dry_run: bool) -> IO[str] | None:
-    """Open the report of a command that reads *inputs*, until the end of *stack*; ``-`` is stdout."""
-    if path is None:
-        return None
-    if path == STDIN:
-        return sys.stdout
+    if path is None or path == STDIN:
+        yield None if path is None else sys.stdout
+        return
     refuse_output(path, inputs=inputs)
     file = Path(path)
     if dry_run and file.is_file() and file.stat().st_size:
         raise InvalidInputError(f"{path} exists, and a dry run replaces no file: give another name")
-    buffer = io.BufferedWriter(_Kept(path, "a"))
-    return stack.enter_context(io.TextIOWrapper(buffer, encoding="utf-8", errors="backslashreplace"))
-
-
-def end_report(report: IO[str] | None) -> None:
-    """Empty a report that was kept and to which nothing was written, now that the work is done."""
-    raw = getattr(getattr(report, "buffer", None), "raw", None)
-    if isinstance(raw, _Kept):
-        raw.write(b"")
+    try:
+        with file.open("w", encoding="utf-8", errors="backslashreplace") as report:
+            yield report
+    except OSError as error:
+        error.filename = error.filename or path
+        raise
 
 
 _DATABASE = b"SQLite format 3\0"  # a removal

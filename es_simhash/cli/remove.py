@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from es_simhash import DuplicateResult, InvalidInputError, Removed, SimHashClient, removal_history
-from es_simhash.cli.connect import Connection, connect, warn_of_lacking
+from es_simhash.cli.connect import connect, warn_of_lacking
 from es_simhash.cli.failures import WrongUseError
 from es_simhash.cli.options import RULE, DryRun, To, Yes, takes
-from es_simhash.cli.output_files import end_report, open_report, refuse_output, write_whole
+from es_simhash.cli.output_files import open_report, refuse_output, write_whole
 from es_simhash.cli.show import (
     DRY,
     PARTLY,
@@ -35,7 +35,6 @@ from es_simhash.cli.show import (
     warn,
 )
 from es_simhash.errors import shorten
-from es_simhash.mapping.user_fields import find_field_faults
 from es_simhash.removal.decisions import in_words
 from es_simhash.removal.removal_file import RemovalFile, open_archived
 from es_simhash.removal.review import Review, example_line
@@ -71,16 +70,7 @@ def plan(index: str, /, *, out: str | None = None, to: To = To(), **how: Any) ->
     """
     with connect(to, index) as connection:
         made = connection.simhash.plan_removal(index, out, **how)
-        _warn_of_fields(connection, index, how.get("show", ()))
-        lacking = made.without_fingerprint, made.ungrouped
-        warn_of_lacking(
-            connection,
-            to,
-            index,
-            lacking,
-            unfilled="no plan can have them",
-            ungrouped="the plan has their duplicates, and the index shows none yet",
-        )
+        warn_of_lacking(connection, to, index, (made.without_fingerprint, made.ungrouped))
     if made.unmet:
         why = "of another index or routing, gone, or no duplicate"
         said = f"{count(made.unmet, 'document')} kept before, and not met now: {why}"
@@ -111,15 +101,6 @@ def plan(index: str, /, *, out: str | None = None, to: To = To(), **how: Any) ->
         _print_next(out, made.count, made.held)
     elif made.count:
         print_line("next: the same command with --out FILE, which makes a removal of it")
-
-
-def _warn_of_fields(connection: Connection, index: str, fields: Sequence[str]) -> None:
-    """Say which *fields* to show no index maps."""
-    if fields:
-        found = dict(connection.client.indices.get_mapping(index=index))
-        mappings = {name: described.get("mappings") or {} for name, described in found.items()}
-        for fault in find_field_faults(None, None, fields, mappings):
-            warn(f"--show: {fault}", kind=fault.kind, field=fault.field)
 
 
 def _check_removals(paths: Iterable[str]) -> None:
@@ -286,8 +267,7 @@ def restore(
     ended: DamagedError | OSError | None = None
     with open_archived(removals[0], writes=not dry_run) as removal:
         first = min(removal.header.index_uuids, default="-")  # the product of the server is found by it
-    with ExitStack() as stack, connect(to, index or first) as connection:
-        file = open_report(stack, report, removals, dry_run=dry_run)
+    with connect(to, index or first) as connection, open_report(report, removals, dry_run=dry_run) as file:
         with closing(connection.simhash.restore(removals, index=index, dry_run=dry_run)) as records:
             try:
                 for record in records:
@@ -300,7 +280,6 @@ def restore(
                         if kinds.total() <= SHOWN_FAILURES:
                             fields = record.to_dict() | {"kind": record.kind or record.action}
                             error(f"{record.index}/{record.id}: {record.action}: {record.reason}", **fields)
-                end_report(file)
             except (DamagedError, OSError) as failure:  # of a removal, or of the report
                 ended = failure
         others = "; then their groups are put right, which may change the group fields of other documents, too"

@@ -13,12 +13,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from es_simhash.cli.wording import in_shell
 from es_simhash.errors import count as count  # noqa: PLC0414 -- what commands print with
 from es_simhash.tables.hidden import escape_in_json, visible as visible  # noqa: PLC0414 -- as above
-from es_simhash.tables.notebook import Marked, Part, Sheet
+from es_simhash.tables.notebook import Marked, Part, Sheet, percent
 from es_simhash.tables.tabular import Tabular, sheets_of
 from es_simhash.tables.terminal import draw_marked, draw_sheet
 
@@ -207,26 +207,16 @@ _PATIENCE_SECONDS, _STEP_SECONDS, _LINE_SECONDS = 2.0, 0.1, 30.0
 
 class Tracker:
     """
-    Progress on stderr, as a context manager: a bar after two seconds, or a line every 30 seconds if stderr is not a
-    terminal. *total*: all the work, in bytes or documents; ``None`` if it is not known yet. *unit*: what is counted.
+    Shows the progress of calls on stderr: a bar after two seconds, or a line every 30 seconds if that is no terminal.
     What else is printed takes the bar away until the next step.
     """
 
     shown: ClassVar[Tracker | None] = None
 
-    def __init__(self, description: str, *, total: int | None, unit: str = "document") -> None:
-        self.done = 0
-        self._description, self._total, self._unit = description, total, unit
-        self._started = self._shown = time.monotonic()
+    def __init__(self) -> None:
+        self._step = ""
         self._bar: Any = None
-
-    def __enter__(self) -> Self:
-        self._before, Tracker.shown = Tracker.shown, self
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.hide()
-        Tracker.shown = self._before
+        self._began = self._drawn = 0.0
 
     def hide(self) -> None:
         """Take the bar away, until there is progress again."""
@@ -234,39 +224,35 @@ class Tracker:
             self._bar.stop()
             self._bar = None
 
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self._started
-
-    def advance(self, number: int, *, completed: int, total: int | None = None) -> None:
-        """Count *number* more, and show that *completed* of *total* is done. Redraws at most every 0.1 seconds."""
-        self.done += number
-        self._total = total or self._total
-        is_line = not sys.stderr.isatty()
-        if time.monotonic() - self._shown < (_LINE_SECONDS if is_line else _STEP_SECONDS):
+    def tell(self, progress: Progress) -> None:
+        """Show *progress*, a bar at most every 0.1 seconds."""
+        now, is_terminal = time.monotonic(), sys.stderr.isatty()
+        if progress.step != self._step:
+            self.hide()
+            self._step, self._began, self._drawn = progress.step, now, now
+        if now - self._drawn < (_STEP_SECONDS if is_terminal else _LINE_SECONDS):
             return
-        self._shown = time.monotonic()
-        counted = count(self.done, self._unit) if self._unit else f"{self.done:,}"
-        rate = f"{self.done / self.seconds if self.seconds else 0:,.0f}/s"
-        if is_line:
-            share = f"; {min(1.0, completed / self._total):.0%}".replace("%", " %") if self._total else ""
-            note(f"{self._description}: {counted} in {self.seconds:,.0f} s, {rate}{share}")
-        elif self.seconds >= _PATIENCE_SECONDS:
-            self._draw(f"{counted}, {rate}", completed)
+        self._drawn, seconds = now, now - self._began
+        done = f"{progress.done:,}, {progress.done / (seconds or 1):,.0f}/s"
+        if not is_terminal:
+            share = f"; {percent(progress.done / progress.total)}" if progress.total else ""
+            note(f"{progress.step}: {done}{share}")
+        elif seconds >= _PATIENCE_SECONDS:
+            self._draw(progress, done)
 
-    def _draw(self, counted: str, completed: int) -> None:
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 -- slow to import
+    def _draw(self, progress: Progress, done: str) -> None:
+        from rich.progress import BarColumn, Progress as Bar, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 -- slow to import
 
         if self._bar is None:
             columns = [TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()]
             columns += [TextColumn("{task.fields[done]}"), TimeRemainingColumn(compact=True)]
             # What was redirected would go to stderr, broken into lines.
-            self._bar = Progress(
+            self._bar = Bar(
                 *columns, console=console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
             )
-            self._task = self._bar.add_task(self._description, total=self._total, done="")
+            self._task = self._bar.add_task(progress.step, done="")
             self._bar.start()
-        self._bar.update(self._task, completed=completed, total=self._total, done=counted)
+        self._bar.update(self._task, completed=progress.done, total=progress.total, done=done)
 
 
 def hide_progress() -> None:
@@ -276,25 +262,13 @@ def hide_progress() -> None:
 
 @contextmanager
 def tracking() -> Iterator[Callable[[Progress], None]]:
-    """Return what shows the progress of calls: a :class:`Tracker` for each step, unless a command has its own."""
-    own: Tracker | None = None
-    step = ""
-
-    def tell(progress: Progress) -> None:
-        nonlocal own, step
-        if Tracker.shown is not own:
-            return  # a command counts by itself
-        if own is None or progress.step != step:
-            if own is not None:
-                own.__exit__()
-            step, own = progress.step, Tracker(progress.step, total=progress.total, unit="").__enter__()
-        own.advance(progress.done - own.done, completed=progress.done, total=progress.total)
-
+    """Provide what shows the progress of calls within the block."""
+    tracker = Tracker.shown = Tracker()
     try:
-        yield tell
+        yield tracker.tell
     finally:
-        if own is not None:
-            own.__exit__()
+        tracker.hide()
+        Tracker.shown = None
 
 
 def print_sheets(*parts: Part, title: str = "", known: Mapping[str, Any] | None = None) -> None:

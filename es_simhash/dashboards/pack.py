@@ -110,7 +110,6 @@ def _values(subject: Subject) -> dict[str, Any]:
     about = {
         "quoted_index": shlex.quote(subject.index),
         "hidden": hidden if subject.time_field else "",
-        "lacking": "".join(f"\n- Note: {lacking}." for lacking in find_lacking(subject)),
         "links": " · ".join(f"[{words}](../app/discover#/view/{subject.id_of(kind)})" for kind, words in names.items()),
     }
     values = subject.values | {
@@ -156,18 +155,6 @@ def _lay_out(
     return panels, references
 
 
-_LACKING = {
-    "time_field": "no chart over time, and no choice of time",
-    "source_field": "no chart of sources",
-    "text_field": "no text in the lists and in the chart of the largest groups",
-}
-
-
-def find_lacking(subject: Subject) -> tuple[str, ...]:
-    """Return what the pack has not, because a field is not named."""
-    return tuple(f"without {role} there is {what}" for role, what in _LACKING.items() if getattr(subject, role) is None)
-
-
 _ADVICE: Mapping[str, str] = {
     "no_index": "check the name",
     "not_mapped": "give another field",
@@ -190,15 +177,12 @@ class DashboardPack:
             Fields that the panels cannot use; where one ``is_fatal``, a panel shows an error, or nothing at all.
         prefix:
             Name of the object that holds our fields.
-        lacking:
-            What the pack has not, because a field is not named.
     """
 
     objects: tuple[Mapping[str, Any], ...]
     text_field: str | None
     faults: tuple[FieldFault, ...]
     prefix: str
-    lacking: tuple[str, ...] = ()
 
     def advice(self, fault: FieldFault) -> str:
         """Return what to do about one of the faults."""
@@ -219,4 +203,4 @@ async def read_pack(server: Port, subject: Subject) -> DashboardPack:
     faults = tuple(find_pack_faults(subject, mappings))
     if faults:
         await refuse_closed(server, subject.index)
-    return DashboardPack(tuple(objects), subject.text_field, faults, subject.prefix, find_lacking(subject))
+    return DashboardPack(tuple(objects), subject.text_field, faults, subject.prefix)

@@ -115,7 +115,7 @@ def _settings(builder: Any, config: dict[str, Any]) -> Any:
         if isinstance(value, list):
             builder.putList(key, value)
         else:
-            builder.put(key, value)
+            builder.put(key, value if isinstance(value, str) else json.dumps(value))
     return builder.build()
 
 

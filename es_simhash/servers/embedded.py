@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import EmbeddedServerError
 from es_simhash.servers.artifacts import load_release, require
 from es_simhash.servers.launch import (
-    check_heap,
     check_settings,
     child_config,
     choose_java,
@@ -39,76 +38,6 @@ if TYPE_CHECKING:
 
 CHILD = Path(__file__).with_name("child.py")
 STOP_SECONDS = 20.0
-
-
-class NodeProcess:
-    """A running child process with the *config* of ``launch``; everything it prints is appended to *log_path*."""
-
-    def __init__(self, config: dict[str, Any], *, log_path: Path) -> None:
-        with log_path.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own file
-                [sys.executable, "-P", str(CHILD)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                # Ctrl-C in a terminal is for the parent, which then stops the server in an orderly way.
-                start_new_session=True,
-            )
-        assert self._process.stdin is not None  # noqa: S101 - for the type checker: it was asked for above
-        assert self._process.stdout is not None  # noqa: S101
-        self._input, self._output = self._process.stdin, self._process.stdout
-        # A process that ended at once does not read it: await_report says so.
-        with contextlib.suppress(BrokenPipeError):
-            self._input.write(json.dumps(config).encode() + b"\n")
-            self._input.flush()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
-    def await_report(self, deadline: float) -> None:
-        """
-        Return when the node reports that it is ready; raise TimeoutError at *deadline* (``time.monotonic()``).
-        If the node reports an error or ends, EmbeddedServerError is raised, whose message continues the server's name.
-        """
-        readable, _, _ = select.select([self._output], [], [], max(0.0, deadline - time.monotonic()))
-        if not readable:
-            raise TimeoutError
-        line = self._output.readline()
-        if not line:
-            raise EmbeddedServerError(f"ended while it started (exit code {self._process.wait()})")
-        report = json.loads(line)
-        if "error" in report:
-            raise EmbeddedServerError(f"did not start: {report['error']}")
-
-    def stop(self) -> None:
-        """Ask the process to end, and kill it after 20 seconds."""
-        with contextlib.suppress(BrokenPipeError):
-            self._input.write(b"end\n")
-        self._close_input()
-        try:
-            self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-        self.release()
-
-    def kill(self) -> None:
-        """End the process as a crash would (SIGKILL)."""
-        self._process.kill()
-        self.release()
-
-    def release(self) -> None:
-        """Wait for the end of the process, and close its pipes."""
-        self._process.wait()
-        self._close_input()
-        self._output.close()
-
-    def _close_input(self) -> None:
-        with contextlib.suppress(BrokenPipeError):  # what a process that has ended did not read is still to be written
-            self._input.close()
 
 
 LOG_LINES_IN_ERRORS = 20
@@ -143,10 +72,10 @@ class EmbeddedServer:
         self._settings = check_settings(settings)
         self._java = choose_java(self._release, jvm)
         require("jpype")
-        self._heap = check_heap(heap)
+        self._heap = heap
         self._timeout_seconds = timeout_seconds
         self._temporary = data is None
-        self._process: NodeProcess | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self.transport_port = 0
         self.product = self._release.product
         self.version = self._release.version
@@ -168,11 +97,11 @@ class EmbeddedServer:
         return self._process.pid
 
     def is_running(self) -> bool:
-        return self._process is not None and self._process.is_running()
+        return self._process is not None and self._process.poll() is None
 
     def configuration(self) -> dict[str, Any]:
         """Return the configuration of the child process: class path, plugins, options of the JVM and node settings."""
-        own: dict[str, str | list[str]] = {
+        own = {
             "node.name": self.name,
             "cluster.name": "es-simhash",
             "discovery.type": "single-node",
@@ -217,14 +146,12 @@ class EmbeddedServer:
         """
         if self.is_running():
             return
-        if self._process is not None:  # it ended by itself
-            self._process.release()
+        self.kill()  # it ended by itself
         prepare_home(self.data, self._release)
         config = {**self.configuration(), "remove_when_orphaned": self._temporary}
         deadline = time.monotonic() + self._timeout_seconds
-        self._process = NodeProcess(config, log_path=self.log_path)
         try:
-            self._process.await_report(deadline)
+            self._begin(config, deadline)
             self.port = read_port(self.data, "http")
             self.transport_port = read_port(self.data, "transport")
             self._await_health(deadline)
@@ -235,17 +162,48 @@ class EmbeddedServer:
             self.kill()
             raise
 
+    def _begin(self, config: dict[str, Any], deadline: float) -> None:
+        """
+        Begin the child process, and return when its node is ready; what it prints is appended to the log.
+        If the node reports an error or ends, EmbeddedServerError is raised, whose message continues the server's name.
+        """
+        with self.log_path.open("ab") as log:
+            self._process = process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own file
+                [sys.executable, "-P", str(CHILD)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                # Ctrl-C in a terminal is for the parent, which then stops the server in an orderly way.
+                start_new_session=True,
+            )
+        assert process.stdin is not None  # noqa: S101 - for the type checker: it was asked for above
+        assert process.stdout is not None  # noqa: S101
+        with contextlib.suppress(BrokenPipeError):  # it ended at once, which is seen below
+            process.stdin.write(json.dumps(config).encode() + b"\n")
+            process.stdin.flush()
+        if not select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            raise TimeoutError
+        line = process.stdout.readline()
+        if not line:
+            raise EmbeddedServerError(f"ended while it started (exit code {process.wait()})")
+        report = json.loads(line)
+        if "error" in report:
+            raise EmbeddedServerError(f"did not start: {report['error']}")
+
     def stop(self) -> None:
         """Stop the server in an orderly way and keep its data; after 20 seconds, kill it."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.stop()
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired, BrokenPipeError):
+                self._process.communicate(b"end\n", STOP_SECONDS)
+            self.kill()
 
     def kill(self) -> None:
         """End the server as a crash would (SIGKILL), and keep its data."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
+            with contextlib.suppress(BrokenPipeError):  # what it did not read is still to be written
+                process.communicate()
 
     def close(self) -> None:
         """Stop the server and, if its folder was a temporary one, remove that."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_choice
-from es_simhash.errors import EmbeddedServerError, InvalidInputError, WrongTypeError, shorten
+from es_simhash.errors import EmbeddedServerError, InvalidInputError, shorten
 from es_simhash.servers.artifacts import fetch, require
 
 if TYPE_CHECKING:
@@ -119,33 +119,12 @@ ALLOWED_SETTINGS = ("http.max_", "http.cors.", "http.compression", "transport.co
 MARKER = "es-simhash-server.json"
 
 
-def check_settings(settings: Mapping[str, Any] | None) -> dict[str, str | list[str]]:
-    """Return *settings* as the strings and lists of strings that a node takes; refuse reserved ones."""
-    checked: dict[str, str | list[str]] = {}
-    for key, value in dict(settings or {}).items():
-        if not isinstance(key, str):
-            raise WrongTypeError(f"a setting's name must be a str, not {type(key).__name__}")
+def check_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return *settings*; refuse those that are not for a caller."""
+    for key in settings or {}:
         if key.startswith(RESERVED_SETTINGS) and not key.startswith(ALLOWED_SETTINGS):
             raise InvalidInputError(f"setting {shorten(key)} belongs to the embedded server: leave it out")
-        checked[key] = [_text(key, item) for item in value] if isinstance(value, list | tuple) else _text(key, value)
-    return checked
-
-
-def _text(key: str, value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str | int | float):
-        return str(value)
-    raise WrongTypeError(
-        f"setting {shorten(key)} must be a str, a number, a bool or a list, not {type(value).__name__}"
-    )
-
-
-def check_heap(heap: str) -> str:
-    """Return *heap*, the size of a JVM's heap, if it is a number with a unit such as ``"512m"``."""
-    if not re.fullmatch(r"[1-9][0-9]*[kmgKMG]", heap):
-        raise InvalidInputError(f'heap must be a size such as "512m" or "2g", not {shorten(heap)}')
-    return heap
+    return dict(settings or {})
 
 
 def choose_java(release: Release, jvm: str | None) -> Java:
@@ -214,9 +193,7 @@ def _write_http_module(module: Path, release: Release) -> None:
     (module / "plugin-descriptor.properties").write_text("".join(lines), "utf-8")
 
 
-def child_config(
-    release: Release, java: Java, *, home: Path, heap: str, settings: Mapping[str, str | list[str]]
-) -> dict[str, Any]:
+def child_config(release: Release, java: Java, *, home: Path, heap: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration for the child process in the prepared folder *home*; *settings* replace defaults."""
     jars = [str(path) for path in fetch(release.jars)]
     options = [
@@ -231,7 +208,7 @@ def child_config(
         "-Djava.awt.headless=true",
         "-Dlog4j2.disableJmx=true",
     ]
-    defaults: dict[str, str | list[str]] = {
+    defaults: dict[str, Any] = {
         "path.home": str(home),
         "path.data": str(home / "data"),
         "path.logs": str(home / "logs"),

@@ -8,7 +8,7 @@ has to be imported.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from es_simhash.errors import shorten
@@ -83,7 +83,7 @@ _ANSWERED = (
     ),
     # Both products name the right that is missing.
     (Look((403,)), "{server} does not allow this (403): {reason}; use a login with rights on the index"),
-    (Look(words=("index_not_found_exception",)), "{reason}: {near}, or create the index"),
+    (Look(words=("index_not_found_exception",)), "{reason}: check the name, or create the index"),
     (Look((409,)), "{reason}: another program changed it at the same time; run it again"),
     # With 400 each shard says what it refuses, such as a limit.
     (Look((400,)), _REFUSED),
@@ -124,18 +124,17 @@ def unblocking(reasons: Iterable[str]) -> str | None:
     return UNBLOCK if any(BLOCK in reason for reason in reasons) else None
 
 
-def describe_failure(error: BaseException, server: str, near: Sequence[str] = ()) -> str:
+def describe_failure(error: BaseException, server: str) -> str:
     """
     Return what the exception of a client means, with its notes; no sentence is cut, but the values in it are.
-    *server* is its URL, without a login. *near*: names of indices that are nearly the one that does not exist.
+    *server* is its URL, without a login.
     """
     status = status_of(error)
     said = " ".join((error_text(error), *(cls.__name__ for cls in type(error).__mro__)))
     rows = _NO_ANSWER if status is None else _ANSWERED
     sentence = next(sentence for look, sentence in rows if look.fits(status, said))
-    close = f"did you mean {' or '.join(near)}" if near else "check the name"
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-    return sentence.format(server=server, status=status, cause=_cause(error), reason=_reason(error), near=close) + notes
+    return sentence.format(server=server, status=status, cause=_cause(error), reason=_reason(error)) + notes
 
 
 def _reason(error: BaseException) -> str:

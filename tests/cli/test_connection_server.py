@@ -39,16 +39,6 @@ def test_server_down(run, index, monkeypatch):
         failed(run("find", index, TEXT, "--url", url), f"cannot reach {url}")
 
 
-def test_a_file_in_place_of_an_index(run, tmp_path, monkeypatch):
-    """Only where there is no index of that name."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "removal.db").touch()
-    for name in ("removal.db", str(tmp_path / "removal.db")):
-        for command in ("plan", "check", "report"):
-            failed(run(command, name), "is a file: give the name of an index")
-    failed(run("plan", "removal2.db"), "no such index")
-
-
 PRODUCTS = ("auto", "opensearch", "elasticsearch")
 
 
@@ -75,9 +65,6 @@ def test_another_kind_of_server(run, index, server, monkeypatch):
 
 
 def test_an_index_that_is_not_there(run, news):
-    """Those with nearly the name are offered before a new one."""
-    for command in (["find", f"{news[:-1]}", TEXT], ["check", f"{news}s"], ["setup", f"{news}s", "-t", "body"]):
-        failed(run(*command), f"did you mean {news}", ", or create the index")
     failed(run("find", "zzzz", TEXT), "check the name, or create the index")
     failed(run("groups", news, "--pairs", "--against", "zzzz"), "[zzzz]: check the name, or create the index")
     passages = "has no passages: add them with es-simhash create INDEX --existing --yes --passages, and fill them with"

@@ -77,11 +77,6 @@ def test_a_reconcile_that_others_overtake_exits_with_3(run, grouped, monkeypatch
 
 
 def test_fields_that_no_index_has(run, grouped):
-    """A wrong name is no error: a field may come later."""
-    made = run("plan", grouped, "--show", "body,nosuch")
-    assert (made.exit_code, made.stderr.count("warning: --show: "), "nosuch" in made.stderr) == (0, 1, True), (
-        made.output
-    )
     told = run("remove-fields", grouped, "--prefix", "nosuch", "--yes")
     assert (told.exit_code, "has nothing below 'nosuch'" in told.stderr) == (0, True), told.output
 

@@ -132,9 +132,9 @@ def test_every_failure_is_json(run, news, index, server, tmp_path):
     asked.write_text(f'{json.dumps(TEXT)}\n7\n"..."\n{{"title": "x"}}\n')
     errors, answers = _check(run("find", news, "--input", asked, "--json"), 3, ["lines_failed"])
     assert (errors[0]["number"], answers[1]["error"]["kind"]) == (1, "InvalidInputError")
-    assert [each["no_fingerprint"]["kind"] for each in answers[2:]] == ["no_letters", "empty"]
+    assert [each["no_fingerprint"]["kind"] for each in answers[2:]] == ["no_features"] * 2
     warning = json.loads(run("find", news, " ", "--json").stderr)["warning"]
-    assert (warning["kind"], warning["scheme"]) == ("blank", "shingles-3")
+    assert (warning["kind"], warning["scheme"]) == ("no_features", "shingles-3")
     put(server, news, [{"_id": "f", "body": 7}])
     server.request("POST", f"/{news}/_refresh")
     [failure], [summary] = _check(run("setup", news, "--yes", "--json"), 3, ["unusable"])

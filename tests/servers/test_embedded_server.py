@@ -34,7 +34,6 @@ def start(product, **options):
         raise
 
 
-# test_serve_keeps_its_data shows that data outlive a stop, also for the next server of the folder.
 @pytest.mark.faults
 @pytest.mark.parametrize("product", PRODUCTS[: 1 + (ROUNDS > 2)])
 def test_data_and_port_outlive_a_kill(product, tmp_path):
@@ -101,35 +100,26 @@ def test_server_listens_on_loopback_only(server):
     assert listening == {"127.0.0.1"}
 
 
-@pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
-def test_unknown_setting_is_named_on_one_line(product, tmp_path):
+def test_unknown_setting_is_named_on_one_line(tmp_path):
     """A setting that the server refuses gives one line that names it, and the end of the log as a note."""
     with pytest.raises(EmbeddedServerError) as caught:
-        start(product, data=tmp_path, settings={"no.such.setting": 1})
+        start("opensearch", data=tmp_path, settings={"no.such.setting": 1})
     assert "unknown setting [no.such.setting]" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert any("no.such.setting" in note for note in caught.value.__notes__)
 
 
-def test_taken_port_and_taken_folder_are_refused(opensearch):
-    """A port, or a data folder, that a running server has is refused with the cause; the running one is unharmed."""
+def test_a_taken_port_and_folders_of_others_are_refused(opensearch, tmp_path):
+    """With the cause; the server that has them is unharmed."""
     if opensearch.pid is None:
         pytest.skip("not an embedded server")
     port = urlsplit(opensearch.url).port
     with pytest.raises(EmbeddedServerError, match=f"(?i)bind.*{port}"):
         start("opensearch", port=port)
-    with pytest.raises(EmbeddedServerError, match="node lock"):
-        start("opensearch", data=opensearch.data)
-    assert opensearch.request("GET", "/_cluster/health")["status"] in ("green", "yellow")
-
-
-def test_folder_of_the_other_product_is_refused(opensearch):
-    """Elasticsearch does not start on OpenSearch's data, nor anything on a folder with other files."""
-    if opensearch.pid is None:
-        pytest.skip("not an embedded server")
     for product, folder in (("elasticsearch", opensearch.data), ("opensearch", Path(__file__).parent)):
         with pytest.raises(InvalidInputError, match="another folder"):
             start(product, data=folder)
+    assert opensearch.request("GET", "/_cluster/health")["status"] in ("green", "yellow")
 
 
 OLDER = "8.19.21"
