@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import sys
 import time
 import uuid
@@ -114,25 +113,23 @@ def show_demo(to: To) -> None:
     ]
     print_sheets(Sheet("", rows, folded=("near-duplicates",)), title=f"groups of near-duplicates {rule}")
     show(explained)
-    print_text(_how_to())  # not through rich, which would wrap lines that people copy
+    print_text(_HOW_TO)  # not through rich, which would wrap lines that people copy
 
 
-def _how_to() -> str:
-    program = "es-simhash" if shutil.which("es-simhash") else sys.argv[0]
-    return f"""\
-# your own server, or a local one that keeps its data: {program} serve
+_HOW_TO = """\
+# your own server, or a local one that keeps its data: es-simhash serve
 # its login, if it has one: ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY
 export ES_SIMHASH_URL=http://localhost:9200
 # what it would do; then do it: fingerprints and groups
-{program} setup news --text-field body --time-field published
-{program} setup news --text-field body --time-field published --yes
+es-simhash setup news --text-field body --time-field published
+es-simhash setup news --text-field body --time-field published --yes
 # near-duplicates of 4711: put an id of yours
-{program} find news --id 4711
+es-simhash find news --id 4711
 # how many there are, and which words differ
-{program} report news --out report.html
+es-simhash report news --out report.html
 # what to delete, and a page to judge that
-{program} plan news --out removal.db
-{program} review removal.db --html removal.html"""
+es-simhash plan news --out removal.db
+es-simhash review removal.db --html removal.html"""
 
 
 def _default_folder(product: str) -> Path:

@@ -386,7 +386,6 @@ def show_records(
     counts = Counts(decided=decided or 0)
     listed = 0
     rows: list[dict[str, Any]] = []
-    again: set[str] = set()
     for record in records:
         if is_listed and Output.as_json:
             print_json(record.to_dict())
@@ -402,7 +401,6 @@ def show_records(
             counts.done += 1
         else:
             counts.kinds[record.kind] += 1
-            again |= {record.kind} if record.may_be_done else set()
             if counts.kinds.total() <= SHOWN_FAILURES:
                 what = "" if record.kind == "missing" else f" {'would be' if is_dry else 'was'} {record.action}"
                 error(f"{record.index}/{record.id}{what}: {record.reason}", **record.to_dict())
@@ -412,21 +410,8 @@ def show_records(
         if listed > SHOWN:
             print_line(f"and {listed - SHOWN:,} more (--json prints all)")
     what = f"{'would not be' if is_dry else 'not'} carried out"
-    _say_kinds(counts.kinds, "line", what, f": {_advice(counts.kinds.keys() - again, is_again=bool(again))}")
+    _say_kinds(counts.kinds, "line", what, ": run it again for what was refused, plan again for what was changed")
     return counts
-
-
-_ADVICE = {
-    "not_restored": "put back what was archived with es-simhash restore",
-    "unarchived": "look for a copy of the file, or plan again, for what is unarchived",
-    "missing": "",
-}
-
-
-def _advice(kinds: Iterable[str], *, is_again: bool) -> str:
-    parts = dict.fromkeys(_ADVICE.get(kind, "plan again for what was changed") for kind in sorted(kinds))
-    again = ["run the same command again for what was refused"] if is_again else []
-    return ", and ".join([*again, *filter(None, parts)]) or "nothing is left to do for what is gone"
 
 
 def _cells(record: DuplicateResult) -> dict[str, Any]:

@@ -203,7 +203,7 @@ _SENTENCES: dict[str, str] = {
     "conflict": "others kept changing it",
     "refused": "the server refused",
     "unreadable": "the server could not read it now",
-    "not_restored": "its canonical was deleted, and the server refused to take it back; it is in the archive",
+    "not_restored": "its canonical was deleted, and the server refused to take it back: restore it from the file",
     "unarchived": "the file of the removal does not give its text back: look for a copy of the file, or plan again",
     "decided": "it was decided to keep it",
     "not_allowed": "more would be lost by its going than the plan allows",

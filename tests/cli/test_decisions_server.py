@@ -85,20 +85,6 @@ def test_a_plan_is_approved_and_applied(run, news, server, plan, tmp_path, monke
     assert run(*after).stderr.startswith("warning: 1 document kept before, and not met now: ")
 
 
-def test_one_that_is_gone_among_others(run, news, server, plan):
-    """It is named, and programs get a record of each."""
-    server.request("DELETE", f"/{news}/_doc/b?refresh=true")
-    dry = run("apply", plan)
-    assert (dry.exit_code, dry.stdout.count("\n")) == (3, 1), dry.stdout
-    assert f"error: {news}/b: it is gone already" in dry.stderr
-    assert "1 line would not be carried out (gone 1): nothing is left to do for what is gone" in dry.stderr
-    server.request("DELETE", f"/{news}/_doc/c?refresh=true")
-    done = run("apply", plan, "--yes", "--json")
-    assert (done.exit_code, len(done.stdout.splitlines())) == (3, 2)
-    told = json.loads(done.stderr.splitlines()[-1])["error"]
-    assert (told["kinds"], told["number"]) == ({"missing": 2}, 2)
-
-
 def test_what_is_held_back_is_shown_and_decided(run, server, index, tmp_path):
     """Three of each class, and what takes them in; no command that is printed removes more than the plan."""
     laws = [{"_id": f"{n}", "body": TEXT, "title": f"Law {n}"} for n in range(5)]
@@ -133,7 +119,7 @@ def test_what_is_held_back_is_shown_and_decided(run, server, index, tmp_path):
     assert gone.stderr.endswith("error: 1 document not restored (index_missing 1)\n")
 
 
-@pytest.mark.parametrize("data", [b"", b"no plan", b"SQLite format 3\0" * 9])
+@pytest.mark.parametrize("data", [b"no plan", b"SQLite format 3\0" * 9])
 def test_a_removal_that_cannot_be_used(run, tmp_path, data):
     path = tmp_path / "removal.db"
     path.write_bytes(data)

@@ -11,13 +11,18 @@ from pathlib import Path
 import pytest
 
 from tests.servers.command_line import NEAR, PROGRAM, TEXT
-from tests.servers.security import LOGIN, LOGIN_BCRYPT
+from tests.servers.security import let, program
 from tests.servers.support import put, random_texts
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.server.mcpserver.exceptions import ToolError
+
+from es_simhash.cli.connect import find_server
+from es_simhash.cli.mcp import Agents, Tools
+from es_simhash.cli.options import To
 
 ROOT = Path(__file__).parents[2]
 
@@ -156,58 +161,49 @@ def test_names_that_are_not_allowed_are_refused(server, filled, runner, log):
     runner.run(use())
 
 
-def test_a_server_that_is_down_is_one_line_without_a_password(runner, log):
-    """The agent's server starts all the same, and each call says what is wrong."""
+def test_a_signal_ends_it_while_it_waits_for_input():
+    with subprocess.Popen(
+        [*PROGRAM, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    ) as process:
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+        process.stdin.write(json.dumps(asked).encode() + b"\n")
+        process.stdin.flush()
+        assert b"es-simhash" in process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        assert (process.wait(), process.stderr.read()) == (128 + signal.SIGTERM, b"stopped\n")
+
+
+async def ask(agents, name, **arguments):
+    """Return what a tool answers, or the one line that it says instead, in this process."""
+    try:
+        [content] = (await agents.call_tool(name, arguments)).content
+    except ToolError as failure:
+        return str(failure)
+    return content.text
+
+
+def test_a_server_that_is_down_is_one_line_without_a_password(runner):
+    """Each call says what is wrong."""
 
     async def use():
-        async with connected(log, "--url", "http://me:hidden-word@127.0.0.1:1") as client:
-            assert (await client.list_tools()).tools
-            for _ in range(2):
-                said = await refusal(client, "find", index="news", text=TEXT)
-                assert "cannot reach http://127.0.0.1:1: connection refused" in said
-                assert "hidden-word" not in said
+        agents = Agents(Tools(*find_server(To(url="http://me:hidden-word@127.0.0.1:1"))))
+        for _ in range(2):
+            said = await ask(agents, "find", index="news", text=TEXT)
+            assert "cannot reach http://127.0.0.1:1: connection refused" in said
+            assert "hidden-word" not in said
 
     runner.run(use())
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_while_it_waits_for_input(sent):
-    command = [*PROGRAM, "mcp"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes, text=True, env=environment()) as process:
-        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n")
-        process.stdin.flush()
-        assert "es-simhash" in process.stdout.readline()
-        process.send_signal(sent)
-        assert process.wait(30) == 128 + sent
-        assert process.stderr.read() == "stopped\n"
-
-
-RIGHTS = ["read", "indices:admin/mappings/get"]
-
-
-def test_the_right_to_read_is_enough(secured, runner, log):
+def test_the_right_to_read_is_enough(secured, runner, monkeypatch):
     """Every tool works for who may read and nothing else, and shows no login; without it there is a sentence."""
-    from opensearchpy import OpenSearch
-
-    from es_simhash import SimHashClient
-
-    role = {"index_patterns": ["agents*"], "allowed_actions": RIGHTS}
-    value = {"cluster_permissions": ["cluster_composite_ops_ro"], "index_permissions": [role]}
-    with OpenSearch([secured.url], http_auth=LOGIN, ca_certs=str(secured.ca_path)) as client:
-
-        def put_(path, body):
-            client.transport.perform_request("PUT", f"/_plugins/_security/api/{path}", body=body)
-
-        put_("roles/agents", value)
-        for name, roles in (("agent", ["agents"]), ("nobody", [])):
-            put_(f"internalusers/{name}", {"hash": LOGIN_BCRYPT, "opendistro_security_roles": roles})
-        simhash = SimHashClient(client)
-        simhash.create_index("agents", text_field="body", max_distance=12, passages=True)
-        list(simhash.ingest("agents", [{"_id": f"{n}", "body": TEXT} for n in range(5)]))
-        client.indices.refresh(index="agents")
-    login = {"ES_SIMHASH_CA_FILE": str(secured.ca_path), "ES_SIMHASH_PASSWORD": LOGIN[1]}
+    role = {"index_patterns": ["agents*"], "allowed_actions": ["read", "indices:admin/mappings/get"]}
+    may_read = let(secured, "agent", ["cluster_composite_ops_ro"], role)
+    may_nothing = let(secured, "nobody", [])
+    run, lines = program(secured, monkeypatch), [json.dumps({"_id": str(n), "body": TEXT}) for n in range(5)]
+    assert run("create", "agents", "-t", "body", "--passages").exit_code == 0
+    assert run("ingest", "agents", "-", stdin="\n".join(lines)).exit_code == 0
     calls = {
         "find": {"text": TEXT, "preset": "near", "source": True},
         "explain": {"first": "1", "texts": [TEXT]},
@@ -219,15 +215,17 @@ def test_the_right_to_read_is_enough(secured, runner, log):
     }
 
     async def use():
-        async with connected(log, "--url", secured.url, **login, ES_SIMHASH_USER="agent") as client:
-            assert {tool.name for tool in (await client.list_tools()).tools} == set(calls)
+        for login, index, is_refused in (
+            (may_read, "agents", False),
+            (may_read, "other", True),
+            (may_nothing, "agents", True),
+        ):
+            monkeypatch.setenv("ES_SIMHASH_USER", login[0])
+            monkeypatch.setenv("ES_SIMHASH_PASSWORD", login[1])
+            agents = Agents(Tools(*find_server(To(url=secured.url))))
             for name, arguments in calls.items():
-                assert LOGIN[1] not in json.dumps(await answer(client, name, index="agents", **arguments))
-            assert "(403)" in await refusal(client, "find", index="other", text=TEXT)
-        async with connected(log, "--url", secured.url, **login, ES_SIMHASH_USER="nobody") as client:
-            for name, arguments in calls.items():
-                said = await refusal(client, name, index="agents", **arguments)
-                assert "(403)" in said
-                assert LOGIN[1] not in said
+                said = await ask(agents, name, index=index, **arguments)
+                assert (("(403)" in said), login[1] in said) == (is_refused, False), said
+            await agents.close()
 
     runner.run(use())

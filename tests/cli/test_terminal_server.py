@@ -76,16 +76,15 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
 PROGRAM = """\
 import runpy
 from es_simhash.cli import show
-show._PATIENCE_SECONDS, show._STEP_SECONDS = {patience_seconds}, 0.0
+show._PATIENCE_SECONDS, show._STEP_SECONDS = 0.0, 0.0
 runpy.run_module("es_simhash", run_name="__main__")
 """
 
 
-def at_a_terminal(server, out, *arguments, patience_seconds=0.0):
+def at_a_terminal(server, out, *arguments):
     """Run a command whose stderr is a terminal and whose stdout is the file *out*; return what the terminal got."""
     controller, terminal = os.openpty()
-    program = PROGRAM.format(patience_seconds=patience_seconds)
-    command = [sys.executable, "-c", program, *map(str, arguments)]
+    command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
     environment = {**os.environ, "ES_SIMHASH_URL": server.url, "TERM": "xterm", "COLUMNS": "80"}
     with out.open("wb") as file:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=terminal, env=environment)
@@ -113,4 +112,3 @@ def test_progress_is_for_the_terminal_and_data_for_the_file(server, run, index, 
     lines.write_text("".join(json.dumps(f"{TEXT} {n}") + "\n" for n in range(30)))
     assert "finding" in at_a_terminal(server, out, "find", index, "--input", lines)
     assert [json.loads(line)["line"] for line in out.read_text().splitlines()] == list(range(1, 31))
-    assert at_a_terminal(server, out, "find", index, "--input", lines, patience_seconds=3_600.0) == ""

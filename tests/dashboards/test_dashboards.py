@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 
@@ -24,7 +23,7 @@ ATTRIBUTES = {
     },
 }
 FIELDS = {"time_field": "published_at", "source_field": "agency", "text_field": "story"}
-CHOICES = [dict(choice) for size in range(4) for choice in itertools.combinations(FIELDS.items(), size)]
+CHOICES = [{}, {"time_field": FIELDS["time_field"]}, {"text_field": FIELDS["text_field"]}, FIELDS]
 
 
 @pytest.fixture(params=CHOICES, ids=lambda choice: "+".join(choice) or "no fields")
@@ -145,11 +144,11 @@ def test_names_that_no_index_has(index):
 
 
 @pytest.mark.parametrize("name", ["", " ", "body*", "a\nb", "a\x00"])
-@pytest.mark.parametrize("role", ["time_field", "source_field", "text_field"])
-def test_names_that_no_field_has(role, name):
+def test_names_that_no_field_has(name):
     """Refused by the name of the argument."""
-    with pytest.raises(InvalidInputError, match=role):
-        build_dashboards("news", **{role: name})
+    for role in FIELDS:
+        with pytest.raises(InvalidInputError, match=role):
+            build_dashboards("news", **{role: name})
 
 
 @pytest.mark.parametrize("name", ["it's", 'the "text"', "back\\slash", "a.b-c d", "</script>", "正文", "constructor"])

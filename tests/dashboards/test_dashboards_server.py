@@ -119,9 +119,7 @@ def test_sizes_of_more_groups_than_are_listed(server, sync_client, grouped):
 
 
 # Any two of the three meet in each way.
-@pytest.mark.parametrize(
-    ("mapped", "fields", "count"), [(True, {}, 0), (True, FIELDS, 1), (False, {}, 1), (False, FIELDS, 0)]
-)
+@pytest.mark.parametrize(("mapped", "fields", "count"), [(True, FIELDS, 1), (False, {}, 0)])
 def test_an_index_without_groups(server, sync_client, index, count, fields, mapped):
     """Nothing, or one document, with our fields or without any mapping of them: every chart draws, and says so."""
     if mapped:
