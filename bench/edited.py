@@ -144,7 +144,7 @@ def is_reported(pairs: Sequence[Pair], preset: Preset, numbers: Numbers = "any")
     values, known = fingerprint_array(texts)
     left = np.arange(0, len(texts), 2)
     near = known[left] & known[left + 1] & (np.bitwise_count(values[left] ^ values[left + 1]) <= preset.max_distance)
-    scores, _ = compare_pairs(texts, left, left + 1, measure=preset.text_measure(numbers), bound=preset.similarity)
+    scores = compare_pairs(texts, left, left + 1, measure=preset.text_measure(numbers), bound=preset.similarity)
     found: NDArray[np.bool_] = near & (scores >= preset.similarity)
     return found
 

@@ -81,7 +81,7 @@ def main() -> None:
 
 def known_pairs(truth: Truth, near: Pairs, preset: Preset) -> str:
     left, right = (side[near[2] <= preset.max_distance] for side in near[:2])
-    scores, _ = compare_pairs(truth.texts, left, right, measure=preset.text_measure(), bound=preset.similarity)
+    scores = compare_pairs(truth.texts, left, right, measure=preset.text_measure(), bound=preset.similarity)
     kept = scores >= preset.similarity
     found = score(truth, zip(left[kept].tolist(), right[kept].tolist(), strict=True))
     shares = [found[name] for name in ("recall", "precision", "precision_forgiving")]

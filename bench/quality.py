@@ -82,7 +82,7 @@ def verified_pairs(
     places = np.flatnonzero(known)
     found = [(places[each.left], places[each.right]) for each in near_pairs(values[places], preset.max_distance)]
     left, right = np.concatenate([np.empty((2, 0), np.int64), *map(np.array, found)], axis=1)
-    scores, _ = compare_pairs(truth.texts, left, right, measure=preset.text_measure(), bound=preset.similarity)
+    scores = compare_pairs(truth.texts, left, right, measure=preset.text_measure(), bound=preset.similarity)
     near = list(zip(left.tolist(), right.tolist(), strict=True))
     return near, [pair for pair, score in zip(near, scores, strict=True) if score >= preset.similarity]
 

@@ -136,6 +136,15 @@ def text_parts(
         yield slice(first, len(texts))
 
 
+def are_new(*columns: Places | Hashes) -> Flags:
+    """Return which rows of *columns* differ from the row before; the first one does."""
+    found = np.ones(columns[0].size, np.bool_)
+    found[1:] = columns[0][1:] != columns[0][:-1]
+    for column in columns[1:]:
+        found[1:] |= column[1:] != column[:-1]
+    return found
+
+
 def to_codes(text: str) -> Codes:
     """Return the code points of *text*, lone surrogates included."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint32, copy=False)

@@ -64,10 +64,7 @@ def simhash(hashes: Iterable[int], weights: Iterable[float] | None = None) -> in
 
     from es_simhash.hashing import kernels  # noqa: PLC0415 - loads numpy
 
-    values = [check_integer("hash", value) for value in check_items("hashes", hashes, of="ints")]
-    for value in values:
-        if value < 0 or value >> FINGERPRINT_BITS:
-            raise InvalidInputError(f"hash {shorten(value)} does not fit in 64 bits: mask it")
+    values = [check_fingerprint(value, "hash") for value in check_items("hashes", hashes, of="ints")]
     given = [1] * len(values) if weights is None else list(map(_check_weight, weights))
     fixed = [round(weight * kernels.ONE) for weight in given]  # exact, then rounded half to even
     if len(fixed) != len(values):
@@ -178,12 +175,12 @@ def from_hex(digits: str) -> int:
     return int(digits, 16)
 
 
-def check_fingerprint(value: Any) -> int:
+def check_fingerprint(value: Any, name: str = "fingerprint") -> int:
     """Return *value* as an ``int``, or raise if it is not an unsigned integer of 64 bits."""
-    number = check_integer("fingerprint", value)
+    number = check_integer(name, value)
     if number < 0 or number >> FINGERPRINT_BITS:
         raise InvalidInputError(
-            f"fingerprint {shorten(number)} does not fit in 64 bits: give 0 to 2**64 - 1 (add 2**64 to a signed value)"
+            f"{name} {shorten(number)} does not fit in 64 bits: give 0 to 2**64 - 1 (add 2**64 to a signed value)"
         )
     return number
 

@@ -20,6 +20,7 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 from html import unescape
+from typing import Any
 
 from es_simhash.errors import SchemeError
 from es_simhash.hashing.scheme import Scheme, library_version
@@ -66,7 +67,7 @@ def preprocessor(scheme: Scheme) -> Callable[[Sequence[str]], list[str]] | None:
                 f"scheme {scheme.id} was made with {name} {version}, but {found} is installed: "
                 f"pip install {name}=={version}, or make a new scheme and backfill"
             )
-    steps = [_loaders[step]() for step in scheme.preprocess]
+    steps = [_CONVERTERS[step] for step in scheme.preprocess]
 
     def convert(text: str) -> str:
         clean = _UNWRITABLE.sub(" ", text)
@@ -91,11 +92,15 @@ def html_to_text(html: str) -> str:
 
 
 @functools.cache
-def _load_t2s() -> Callable[[str], str]:
+def _opencc() -> Any:
     import opencc  # noqa: PLC0415 - an extra
 
-    convert = opencc.OpenCC("t2s").convert
-    return lambda text: text if is_japanese(text) else convert(text)
+    return opencc.OpenCC("t2s")
+
+
+def _to_simplified(text: str) -> str:
+    simplified: str = text if is_japanese(text) else _opencc().convert(text)
+    return simplified
 
 
 def is_japanese(text: str) -> bool:
@@ -111,9 +116,9 @@ def _without_numbers(text: str) -> str:
     return _RUN.sub(lambda run: " " if _DIGIT.search(run[0]) else run[0], text)
 
 
-_loaders: dict[str, Callable[[], Callable[[str], str]]] = {
-    "html": lambda: html_to_text,
-    "links": lambda: _without_links,
-    "numbers": lambda: _without_numbers,
-    "t2s": _load_t2s,
+_CONVERTERS: dict[str, Callable[[str], str]] = {
+    "html": html_to_text,
+    "links": _without_links,
+    "numbers": _without_numbers,
+    "t2s": _to_simplified,
 }

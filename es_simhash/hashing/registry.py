@@ -158,10 +158,7 @@ def read_file(path: str | os.PathLike[str], *, purpose: str) -> tuple[bytes, str
         reason = getattr(error, "strerror", None) or error
         raise SchemeError(f"cannot read {purpose} {shorten(str(path))}: {reason}") from error
     if purpose == "dictionary":
-        try:
-            check_dictionary(content)
-        except SchemeError as error:
-            raise SchemeError(f"cannot use {purpose} {shorten(str(path))}: {error}") from error
+        check_dictionary(content)
     return content, hashlib.sha256(content).hexdigest()
 
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import xxhash
 
@@ -76,38 +76,35 @@ MAX_SIZE = 16
 MAX_TOP = 10_000
 
 
-def _one_of(*choices: str) -> Callable[[str, Any], str]:
-    def check(name: str, value: Any) -> str:
+class _Parameter(NamedTuple):
+    """What a parameter may be: one of *choices*, or a number from 1 to *largest*."""
+
+    default: int | str
+    choices: Sequence[str] = ()
+    largest: int = 0
+
+    def check(self, name: str, value: Any) -> int | str:
+        if self.largest and not (self.choices and isinstance(value, str)):
+            number = check_integer(name, value)
+            if not 1 <= number <= self.largest:
+                raise SchemeError(f"{name} {shorten(number)} is out of range: give 1 to {self.largest}")
+            return number
         if not isinstance(value, str):
             raise WrongTypeError(f"{name} must be a str, not {type(value).__name__}")
-        if value not in choices:
-            raise SchemeError(f"unknown {name} {shorten(value)}: give one of {', '.join(choices)}")
+        if value not in self.choices:
+            raise SchemeError(f"unknown {name} {shorten(value)}: give one of {', '.join(self.choices)}")
         return value
 
-    return check
 
+_HASH = _Parameter("xxh3_64", [*HASHES])
 
-def _between(first: int, last: int) -> Callable[[str, Any], int]:
-    def check(name: str, value: Any) -> int:
-        number = check_integer(name, value)
-        if not first <= number <= last:
-            raise SchemeError(f"{name} {shorten(number)} is out of range: give {first} to {last}")
-        return number
-
-    return check
-
-
-def _top(name: str, value: Any) -> int | str:
-    if isinstance(value, str):
-        return _one_of("auto")(name, value)
-    return _between(1, MAX_TOP)(name, value)
-
-
-_HASHING: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {"hash": ("xxh3_64", _one_of(*HASHES))}
-
-_PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any]]]] = {
-    ("keywords", 1): {**_HASHING, "top": (20, _top)},
-    ("shingles", 3): {**_HASHING, "size": (4, _between(1, MAX_SIZE)), "weighting": ("log", _one_of(*WEIGHTINGS))},
+_PARAMETERS: dict[tuple[str, int], dict[str, _Parameter]] = {
+    ("keywords", 1): {"hash": _HASH, "top": _Parameter(20, ["auto"], MAX_TOP)},
+    ("shingles", 3): {
+        "hash": _HASH,
+        "size": _Parameter(4, largest=MAX_SIZE),
+        "weighting": _Parameter("log", WEIGHTINGS),
+    },
 }
 
 FILES = ("dictionary", "idf", "stop_words")
@@ -130,7 +127,7 @@ def check_version(name: str, version: int) -> None:
 
 
 def defaults_of(name: str, version: int) -> dict[str, Any]:
-    return {key: default for key, (default, _) in _PARAMETERS[name, version].items()}
+    return {key: known.default for key, known in _PARAMETERS[name, version].items()}
 
 
 def file_parameters_of(name: str) -> tuple[str, ...]:
@@ -144,11 +141,11 @@ def check_parameters(name: str, version: int, given: Mapping[str, Any]) -> dict[
     if unknown:
         allowed = ", ".join([*sorted(known), *file_parameters_of(name)])
         raise SchemeError(f"scheme {name}-{version} has no parameter {shorten(unknown[0])}: give {allowed}")
-    return {key: check(key, given[key]) if key in given else default for key, (default, check) in known.items()}
+    return {key: one.check(key, given[key]) if key in given else one.default for key, one in known.items()}
 
 
 _UPGRADE = "upgrade es_simhash, or correct it"
-_KEYS = frozenset({"name", "version", "parameters", "preprocess", "libraries", "digests"})
+_PARTS: dict[str, Any] = {"parameters": {}, "preprocess": [], "libraries": {}, "digests": {}}
 # What indices may record of former parameters that had one value in use; it never changed a bit.
 _ONCE_RECORDED = (("seed", 0), ("method", "tfidf"))
 
@@ -267,22 +264,23 @@ class Scheme:
         name, version = data.get("name"), data.get("version")
         if not isinstance(name, str) or not isinstance(version, int) or isinstance(version, bool):
             raise SchemeError(f"{shorten(dict(data))} is not a scheme's description: it needs a name and a version")
-        unknown = sorted(map(str, data.keys() - _KEYS))
+        unknown = sorted(map(str, data.keys() - _PARTS.keys() - {"name", "version"}))
         if unknown:
             raise SchemeError(f"scheme {name}-{version} has unknown parts {', '.join(unknown)}: {_UPGRADE}")
         check_version(name, version)
-        recorded = _mapping(data, "parameters").items()
+        parts = {key: data.get(key, empty) for key, empty in _PARTS.items()}
+        for key, part in parts.items():
+            is_list = key == "preprocess"
+            if not (isinstance(part, (list, tuple)) if is_list else hasattr(part, "keys")):
+                wanted = "list" if is_list else "mapping"
+                raise SchemeError(f"{key} {shorten(part)} of scheme {name}-{version} must be a {wanted}")
+        recorded = dict(parts["parameters"]).items()
         given = {key: value for key, value in recorded if (key, value) not in _ONCE_RECORDED}
         parameters = check_parameters(name, version, given)
-        preprocess = data.get("preprocess", ())
-        if not isinstance(preprocess, (list, tuple)):
-            raise SchemeError(f"preprocess {shorten(preprocess)} of scheme {name}-{version} must be a list of names")
-        steps = tuple(preprocess)
+        steps, libraries, digests = tuple(parts["preprocess"]), dict(parts["libraries"]), dict(parts["digests"])
         check_steps(steps)
-        libraries = _mapping(data, "libraries")
         if list(libraries) != libraries_of(steps) or not all(isinstance(known, str) for known in libraries.values()):
             raise SchemeError(f"preprocess {shorten(list(steps))} does not fit its libraries {shorten(libraries)}")
-        digests = _mapping(data, "digests")
         for key, digest in digests.items():
             if key not in file_parameters_of(name):
                 raise SchemeError(f"scheme {name}-{version} has a digest for unknown {shorten(key)}: {_UPGRADE}")
@@ -295,13 +293,6 @@ def sorted_items(mapping: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Return *mapping* as pairs in the order of their keys, so that equal mappings make equal schemes."""
     pairs: Iterable[tuple[str, Any]] = mapping.items()
     return tuple(sorted(pairs))
-
-
-def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = data.get(key, {})
-    if not hasattr(value, "keys"):
-        raise SchemeError(f"{key} {shorten(value)} of a scheme must be a mapping")
-    return dict(value)
 
 
 STEPS = ("html", "links", "numbers", "t2s")

@@ -22,7 +22,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -143,7 +143,7 @@ _DIGESTS = {
 # punctuation; longer runs than this are cut, so that no text can stall a process.
 _LONGEST_RUN = 1024
 
-_RUN = re.compile(f"[{KNOWN}]+")
+_RUN = re.compile(f"[^ ]{{1,{_LONGEST_RUN}}}")
 _BETWEEN = re.compile(f"[^{KNOWN}]+")
 
 _lock = threading.RLock()
@@ -184,14 +184,8 @@ def _join_runs(text: str) -> str:
     """Return the runs of characters that jieba looks at, separated by spaces; runs that are too long are cut."""
     joined = _BETWEEN.sub(" ", text)
     if len(joined) > _LONGEST_RUN and max(map(len, joined.split(" "))) > _LONGEST_RUN:
-        return " ".join(_runs(text))
+        return " ".join(_RUN.findall(joined))
     return joined
-
-
-def _runs(text: str) -> Iterator[str]:
-    for found in _RUN.finditer(text):
-        for start in range(found.start(), found.end(), _LONGEST_RUN):
-            yield text[start : min(start + _LONGEST_RUN, found.end())]
 
 
 def segmenter(scheme: Scheme) -> Segmenter:

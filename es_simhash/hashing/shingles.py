@@ -3,7 +3,7 @@ The scheme ``shingles``: character shingles of many texts, hashed, counted and w
 
 A shingle begins at every character where it fits, and is the fewest characters worth ``size`` letters
 (``characters.py``), hashed as if padded with U+0000 to ``size``; a shorter text is one shingle. Shingles with equal
-hashes are one feature. Runs are hashed as UTF-32, little-endian; XXH3 by the formulas for 4 to 64 bytes, which a
+hashes are one feature. Runs are hashed as UTF-32, little-endian; XXH3 by the formulas for 9 to 64 bytes, which a
 property test compares with ``xxhash``. Memory: some 30 bytes for each character of a long text.
 numpy is loaded here, so callers import this module lazily.
 Source: Y. Collet, "xxHash fast digest algorithm", version 0.2.0, section XXH3.
@@ -24,17 +24,17 @@ from es_simhash.hashing.characters import (
     Flags,
     Hashes,
     Places,
+    are_new,
     hashed_letters,
     shingle_lengths,
 )
 from es_simhash.hashing.features import logarithms
-from es_simhash.hashing.scheme import HASHES, MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, SHORT_FLIP, Scheme
+from es_simhash.hashing.scheme import HASHES, MIX_PRIME_1, PRIME_1, SECRET, Scheme
 
 _MASK = (1 << 64) - 1
 _LOW = np.uint64(0xFFFF_FFFF)
 _COUNTED = np.array([0, 0xFFFF_FFFF, (1 << 64) - 1], np.uint64)
 _MIX_1 = np.uint64(MIX_PRIME_1)
-_MIX_2 = np.uint64(MIX_PRIME_2)
 
 
 def hash_runs(codes: Codes, size: int, name: str, *, lengths: NDArray[np.uint8] | None = None) -> Hashes:
@@ -42,7 +42,7 @@ def hash_runs(codes: Codes, size: int, name: str, *, lengths: NDArray[np.uint8] 
     Return the hash of every run of *size* (1 to 16) neighbouring code points, in order; *codes* has *size* or more.
     *lengths*: how many characters of each run count, 1 to *size* (all by default); the others are taken as U+0000.
     """
-    if name == "xxh3_64":
+    if name == "xxh3_64" and size > 2:
         hashes = np.empty(codes.size - size + 1, np.uint64)
         # In parts, so that what is computed on the way stays in a core's cache.
         for start in range(0, hashes.size, PART_CHARACTERS):
@@ -50,7 +50,7 @@ def hash_runs(codes: Codes, size: int, name: str, *, lengths: NDArray[np.uint8] 
             counted = None if lengths is None or int(lengths[part].min()) == size else lengths[part]
             hashes[part] = _xxh3(codes[start : part.stop + size - 1], size, counted)
         return hashes
-    # Few texts need these hashes; equal runs are hashed once, since a call costs far more than a look-up.
+    # Few texts need these hashes and sizes; equal runs are hashed once, since a call costs far more than a look-up.
     hash_bytes = functools.cache(HASHES[name])
     data = codes.astype("<u4", copy=False).tobytes()
     spans = [4 * size] * (codes.size - size + 1) if lengths is None else (4 * lengths.astype(np.intp)).tolist()
@@ -61,9 +61,6 @@ def hash_runs(codes: Codes, size: int, name: str, *, lengths: NDArray[np.uint8] 
 def _xxh3(codes: Codes, size: int, lengths: NDArray[np.uint8] | None) -> Hashes:
     length = 4 * size
     count = codes.size - size + 1
-    if size <= 2:
-        last = codes[codes.size - count :]
-        return _xxh3_to_8_bytes(codes[:count], last if lengths is None else last * (lengths >= size), length)
     # pairs[i] is code points i and i + 1 as one little-endian word: every read of 8 bytes is a slice of it.
     pairs = codes[:-1].astype(np.uint64)
     pairs |= codes[1:].astype(np.uint64) << np.uint64(32)
@@ -94,15 +91,6 @@ def _xxh3(codes: Codes, size: int, lengths: NDArray[np.uint8] | None) -> Hashes:
     return _avalanche(result)
 
 
-def _xxh3_to_8_bytes(first: Codes, last: Codes, length: int) -> Hashes:
-    value = (last.astype(np.uint64) + (first.astype(np.uint64) << np.uint64(32))) ^ np.uint64(SHORT_FLIP)
-    value ^= _rotate(value, 49) ^ _rotate(value, 24)
-    value *= _MIX_2
-    value ^= (value >> np.uint64(35)) + np.uint64(length)
-    value *= _MIX_2
-    return value ^ value >> np.uint64(28)
-
-
 def _multiply_fold(left: Hashes, right: Hashes) -> Hashes:
     """Return the exclusive or of the two halves of each 128-bit product, by multiplication in 32-bit halves."""
     shift = np.uint64(32)
@@ -129,10 +117,6 @@ def _avalanche(value: Hashes) -> Hashes:
     value *= _MIX_1
     value ^= value >> np.uint64(32)
     return value
-
-
-def _rotate(value: Hashes, bits: int) -> Hashes:
-    return value << np.uint64(bits) | value >> np.uint64(64 - bits)
 
 
 def fold_texts(texts: Sequence[str], scheme: Scheme) -> tuple[Hashes, Flags]:
@@ -172,8 +156,7 @@ def _hash_batch(codes: Codes, lengths: Places, scheme: Scheme) -> tuple[Hashes, 
 
 def _count_equal(hashes: Hashes, starts: Places) -> tuple[Hashes, Hashes, Places]:
     """Return each document's distinct hashes, their counts and the new starts; *hashes* are sorted in each."""
-    heads = np.empty(hashes.size, np.bool_)
-    np.not_equal(hashes[1:], hashes[:-1], out=heads[1:])
+    heads = are_new(hashes)
     heads[starts] = True
     places = np.flatnonzero(heads)
     repeats = np.diff(places, append=hashes.size).astype(np.uint64)

@@ -26,6 +26,7 @@ from es_simhash.hashing.characters import (
     Codes,
     Hashes,
     Places,
+    are_new,
     character_entries,
     code_point_table,
     hashed_letters,
@@ -95,8 +96,7 @@ def _keep(codes: Codes, lengths: Places) -> tuple[Hashes, Places]:
     starts = np.flatnonzero(window_ends <= text_ends[owners])
     smallest = _smallest(hashes, starts, _last_starts(sums, window_ends[starts]))
     owners = owners[starts]
-    is_new = np.ones(starts.size, np.bool_)
-    is_new[1:] = (smallest[1:] != smallest[:-1]) | (owners[1:] != owners[:-1])
+    is_new = are_new(smallest, owners)
     short = np.flatnonzero((lengths > 0) & (np.bincount(owners, minlength=lengths.size) == 0))
     alone = _keep_of_short(codes, hashes, ends, text_ends[short] - lengths[short], text_ends[short])
     return np.concatenate([smallest[is_new], alone]), np.concatenate([owners[is_new], short])
@@ -186,8 +186,7 @@ def _to_terms(hashes: Hashes, owners: Places, count: int) -> list[list[str]]:
     values = hashes & _BITS
     order = np.lexsort((values, owners))
     values, owners = values[order], owners[order]
-    is_new = np.ones(values.size, np.bool_)
-    is_new[1:] = (values[1:] != values[:-1]) | (owners[1:] != owners[:-1])
+    is_new = are_new(values, owners)
     values, owners = values[is_new], owners[is_new]
     shifts = np.arange(6 * (TERM_CHARACTERS - 1), -1, -6, dtype=np.uint64)
     digits = _ALPHABET.take(values[:, None] >> shifts & np.uint64(63))

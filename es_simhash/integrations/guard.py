@@ -44,6 +44,11 @@ class Guard:
         """Return what is known of each of *chunks*."""
         return list(self.simhash.screen(self.index, map(self._document, chunks), text_field=self.text_field))
 
+    def near(self, chunks: Mapping[int, Chunk]) -> dict[int, Screened]:
+        """Return what is known of those of *chunks*, by place, that are not to be stored."""
+        found = zip(chunks, self.screen(chunks.values()), strict=True) if chunks else ()
+        return {place: screened for place, screened in found if not is_stored(screened)}
+
     def _document(self, chunk: Chunk) -> dict[str, Any]:
         # Fields of the user may be called _id or _source, as what is made of a hit.
         text = {} if chunk.text is None else {self.text_field: chunk.text}

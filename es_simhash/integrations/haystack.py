@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from es_simhash.integrations import missing
 
 try:
-    from haystack import Document, component, default_from_dict, default_to_dict
-    from haystack.utils import deserialize_callable, serialize_callable
+    from haystack import Document, component
 except ImportError as error:
     raise missing(__name__, error) from error
 
 from es_simhash import SimHashClient, Written
 from es_simhash.folding.texts import Keep
 from es_simhash.integrations.filters import Item, Options
-from es_simhash.integrations.guard import Chunk, Guard, is_stored
+from es_simhash.integrations.guard import Chunk, Guard
 from es_simhash.texts.measures import DEFAULT_PRESET, Preset
 
 
@@ -29,7 +27,8 @@ class NearDupFilter:
 
     Connect it behind a retriever or a joiner. Documents that stay keep their order, scores, ids and meta; one that
     stands for others is a copy with ``similar_count`` and ``similar_ids`` in its meta. A document with a blob stays,
-    since only texts are compared. Its options are those of :func:`es_simhash.distinct_texts`.
+    since only texts are compared. Its options are those of :func:`es_simhash.distinct_texts`; a
+    pipeline with a function, or a preset of your own, cannot be written to a file.
 
     Examples:
         >>> from haystack import Document
@@ -40,40 +39,21 @@ class NearDupFilter:
     """
 
     def __init__(self, preset: str | Preset = DEFAULT_PRESET.name, keep: Keep = "first") -> None:
+        self.preset, self.keep = preset, keep  # by these names Haystack writes it to a file
         # Without pydantic's checks: an error is one line, as everywhere.
-        self.options = Options.model_construct(preset=preset, keep=keep)
-        self.options.check()
+        self._options = Options.model_construct(preset=preset, keep=keep)
+        self._options.check()
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
         """Return the documents that stay, as ``documents``."""
-        found = self.options.filtered(documents, _item)
+        found = self._options.filtered(documents, _item)
         return {"documents": [document if meta is None else replace(document, meta=meta) for document, meta in found]}
 
     @component.output_types(documents=list[Document])
     async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
         """Return the documents that stay, as ``documents``; they are compared in a thread."""
         return await asyncio.to_thread(self.run, documents)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what a file of a pipeline says; a function given as *keep* must have a name in a module."""
-        preset, keep = self.options.preset, self.options.keep
-        return default_to_dict(
-            self,
-            preset=asdict(preset) if isinstance(preset, Preset) else preset,
-            keep=serialize_callable(keep) if callable(keep) else keep,
-        )
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> NearDupFilter:
-        """Return the component that a file of a pipeline describes."""
-        given = dict(data.get("init_parameters", {}))
-        if isinstance(given.get("preset"), dict):
-            given["preset"] = Preset(**given["preset"])
-        keep: str | Callable[[str], Any] = given.get("keep", "first")
-        if isinstance(keep, str) and "." in keep:
-            given["keep"] = deserialize_callable(keep)
-        return default_from_dict(cls, {**data, "init_parameters": given})
 
 
 def _item(document: Document) -> Item:
@@ -101,8 +81,7 @@ class NearDupGuard:
         """Return the documents to store, and the others."""
         # By their places: one document may be given twice, and only its second place is near something.
         asked = [] if self._force else [n for n, document in enumerate(documents) if document.blob is None]
-        screened = self._guard.screen(_chunk(documents[n]) for n in asked) if asked else []
-        near = {n: outcome for n, outcome in zip(asked, screened, strict=True) if not is_stored(outcome)}
+        near = self._guard.near({n: _chunk(documents[n]) for n in asked})
         winners = {
             n: outcome.id if outcome.place is None else documents[asked[outcome.place]].id
             for n, outcome in near.items()

@@ -27,7 +27,7 @@ except ImportError as error:
 
 from es_simhash import Written
 from es_simhash.integrations.filters import COUNT, IDS, Item, Options
-from es_simhash.integrations.guard import Chunk, Guard, is_stored
+from es_simhash.integrations.guard import Chunk, Guard
 
 
 class NearDupPostprocessor(Options, BaseNodePostprocessor):
@@ -116,9 +116,8 @@ class NearDupGuard(TransformComponent):
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
         """Return the nodes that are to be stored, in order."""
         del kwargs
-        asked = [] if self.force else [n for n, node in enumerate(nodes) if _is_text(node)]
-        screened = self._guard.screen(self._chunk(nodes[n]) for n in asked) if asked else []
-        dropped = {n for n, outcome in zip(asked, screened, strict=True) if not is_stored(outcome)}
+        asked = {} if self.force else {n: self._chunk(node) for n, node in enumerate(nodes) if _is_text(node)}
+        dropped = self._guard.near(asked)
         return [node for n, node in enumerate(nodes) if n not in dropped]
 
     async def acall(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:

@@ -147,17 +147,18 @@ def judge_sample(
     """
     fields = Fields(prefix)
     broken = [hit["_id"] for hit in hits if _is_broken(hit, fields)]
-    texts = [text_or_none(hit, text_fields) if text_fields else None for hit in hits]
-    values = [_fingerprint(hit, fields.fingerprint) for hit in hits]
-    known = [
-        (hit["_id"], text, value)
-        for hit, text, value in zip(hits, texts, values, strict=True)
-        if text is not None and value is not None
-    ]
-    current = fingerprints([text for _, text, _ in known], scheme=scheme)
-    stale = [name for (name, _, value), now in zip(known, current, strict=True) if now != value]
-    are_short = have_fewer([text for _, text, _ in known], FEWEST_LETTERS).tolist()
-    short = [name for (name, _, _), is_short in zip(known, are_short, strict=True) if is_short]
+    unread, known, texts = list[str](), list[tuple[str, int]](), list[str]()
+    for hit in hits:
+        text, value = text_or_none(hit, text_fields) if text_fields else None, _fingerprint(hit, fields.fingerprint)
+        if text is None:
+            unread.append(hit["_id"])
+        elif value is not None:
+            known.append((hit["_id"], value))
+            texts.append(text)
+    current = fingerprints(texts, scheme=scheme)
+    stale = [name for (name, value), now in zip(known, current, strict=True) if now != value]
+    are_short = have_fewer(texts, FEWEST_LETTERS).tolist()
+    short = [name for (name, _), is_short in zip(known, are_short, strict=True) if is_short]
 
     def finding(severity: Severity, kind: FindingKind, names: Sequence[str], whole: int) -> list[Finding]:
         values: Values = {"index": index, "part": len(names), "whole": whole, "least": FEWEST_LETTERS}
@@ -170,7 +171,6 @@ def judge_sample(
     ]
     if not text_fields:
         return findings, ["the mapping does not record the text field, so texts were not examined"]
-    unread = [hit["_id"] for hit, text in zip(hits, texts, strict=True) if text is None]
     if not unread:
         return findings, []
     return findings, [f"{len(unread):,} sampled documents have no text that can be read, such as {unread[0]!r}"]

@@ -53,13 +53,16 @@ async def count_groups(server: Port, index: Index, clauses: Clauses = ()) -> Gro
     while page := await reader.read(server):
         server.tell(Progress(done := done + len(page), None, "counting groups"))
         buckets = await aggregate_named(server, index, canonicals, fields.group, [name for name, _ in page])
-        found = {name: bucket["doc_count"] for name, bucket in buckets.items()}
-        without += sum(not found.get(name) for name, _ in page)
-        lost += sum(bucket["doc_count"] for name, bucket in page if not found.get(name))
-        several += sum(found.get(name, 0) > 1 for name, _ in page)
-        counted = [(found.get(name, 0) + bucket["doc_count"], name) for name, bucket in page]
-        sizes.update(size for size, _ in counted)
-        largest = nsmallest(LARGEST, [*largest, *counted], key=lambda sized: (-sized[0], sized[1]))
+        for name, bucket in page:
+            copies = bucket["doc_count"]
+            firsts = buckets[name]["doc_count"] if name in buckets else 0
+            sizes[firsts + copies] += 1
+            largest.append((firsts + copies, name))
+            several += firsts > 1
+            if not firsts:
+                without += 1
+                lost += copies
+        largest = nsmallest(LARGEST, largest, key=lambda sized: (-sized[0], sized[1]))
     if without and without == done:  # there may be none, or none by the names that are shown
         await refuse_masked_values(server, index, fields.group, is_read=True)
     return GroupCounts(
@@ -234,11 +237,12 @@ async def _count_sources(server: Port, index: Index, field: str, clauses: Clause
     others = without = Count()
     number = 0
     while page := await reader.read(server):
-        counted = [(key, _count_bucket(bucket)) for key, bucket in page]
-        without += sum((count for key, count in counted if key is None), Count())
-        named = [(str(key), count) for key, count in counted if key is not None]
-        number += len(named)
-        most += named
+        for key, bucket in page:
+            if key is None:
+                without += _count_bucket(bucket)
+            else:
+                number += 1
+                most.append((str(key), _count_bucket(bucket)))
         most.sort(key=lambda source: (-source[1].duplicates, -source[1].documents, source[0]))
         others += sum((count for _, count in most[SOURCES:]), Count())
         del most[SOURCES:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,8 +20,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class Count(Record):
     """Documents, also those without a fingerprint, and how many of them are duplicates of a canonical."""
+
+    _NAMES = "documents duplicates share"
 
     documents: int = 0
     duplicates: int = 0
@@ -32,11 +34,7 @@ class Count:
     @property
     def share(self) -> float | None:
         """The part that are duplicates, 0 to 1; ``None`` without documents."""
-        return self.duplicates / self.documents if self.documents else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers and the share as plain JSON values."""
-        return asdict(self) | {"share": None if self.share is None else round(self.share, 6)}
+        return round(self.duplicates / self.documents, 6) if self.documents else None
 
 
 @dataclass(frozen=True, slots=True)

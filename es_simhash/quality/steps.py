@@ -74,7 +74,7 @@ def _count_found(copies: Sequence[tuple[str, str]], scheme: Scheme, preset: Pres
     values, known = fingerprint_array(texts, scheme=scheme)
     left = np.arange(0, len(texts), 2)
     measure = preset.text_measure().after(scheme)
-    similarity, _ = compare_pairs(texts, left, left + 1, measure=measure, bound=preset.similarity)
+    similarity = compare_pairs(texts, left, left + 1, measure=measure, bound=preset.similarity)
     is_near = known[left] & known[left + 1] & (distances_between(values[left], values[left + 1]) <= preset.max_distance)
     return int((is_near & (similarity >= preset.similarity)).sum())
 

@@ -219,7 +219,7 @@ def measure(texts: Sequence[str], scheme: Scheme, seed: int) -> Tuning:
         distance = distances_between(values[origins], values[places]).astype(np.int64)
         return np.where(known[origins] & known[places], distance, 65)
 
-    by_words, _ = compare_pairs(both, origins, places)
+    by_words = compare_pairs(both, origins, places)
     is_alike = by_words >= DEFAULT_SIMILARITY
     presets = []
     for preset in PRESETS.values():
@@ -228,7 +228,7 @@ def measure(texts: Sequence[str], scheme: Scheme, seed: int) -> Tuning:
         compared, bound = preset.text_measure().after(used), preset.similarity
         similarity = by_words
         if compared != WORD_SHINGLES or compared.scheme is not None:
-            similarity, _ = compare_pairs(both, origins, places, measure=compared, bound=bound)
+            similarity = compare_pairs(both, origins, places, measure=compared, bound=bound)
         found = (distances(used) <= preset.max_distance) & (similarity >= bound)
         shares = _share(found), _share(found[is_alike])
         numbers = int(found.sum()), len(copies), _count_pairs(texts, used, preset, compared)
@@ -245,8 +245,8 @@ def _count_pairs(texts: Sequence[str], scheme: Scheme, preset: Preset, compared:
     places = np.flatnonzero(known)
     found = [np.stack([pair.left, pair.right]) for pair in near_pairs(values[places], preset.max_distance)]
     left, right = places[np.concatenate([np.empty((2, 0), np.int64), *found], axis=1)[:, :MOST_PAIRS]]
-    similarity, _ = compare_pairs(texts, left, right, measure=compared, bound=preset.similarity)
-    by_words, _ = compare_pairs(texts, left, right)
+    similarity = compare_pairs(texts, left, right, measure=compared, bound=preset.similarity)
+    by_words = compare_pairs(texts, left, right)
     return int(((similarity >= preset.similarity) & (by_words < DEFAULT_SIMILARITY)).sum())
 
 

@@ -335,10 +335,10 @@ def compare_pairs(
     *,
     measure: TextMeasure = WORD_SHINGLES,
     bound: float = 0.0,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> NDArray[np.float64]:
     """
-    Return similarity and containment of the texts at *left* with those at *right*, pair by pair.
-    Containment is NaN where *measure* counts edits. A similarity below *bound* may be returned as 0. Memory: 8 bytes
+    Return the similarity of the texts at *left* with those at *right*, pair by pair.
+    A similarity below *bound* may be returned as 0. Memory: 8 bytes
     for each distinct shingle, or each unit, of a text that occurs in a pair.
     """
     import numpy as np  # noqa: PLC0415
@@ -346,6 +346,5 @@ def compare_pairs(
     ends = list(zip(left.tolist(), right.tolist(), strict=True))
     places = sorted({place for pair in ends for place in pair})
     prepared = dict(zip(places, measure.prepare([texts[place] for place in places]), strict=True))
-    found = [measure.compare(prepared[first], prepared[second], bound=bound) for first, second in ends]
-    containments = [np.nan if score.containment is None else score.containment for score in found]
-    return np.array([score.similarity for score in found], np.float64), np.array(containments, np.float64)
+    found = (measure.compare(prepared[first], prepared[second], bound=bound) for first, second in ends)
+    return np.fromiter((score.similarity for score in found), np.float64, len(ends))

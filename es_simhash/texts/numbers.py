@@ -37,6 +37,7 @@ from es_simhash.hashing.characters import (
     Flags,
     Hashes,
     Places,
+    are_new,
     character_entries,
     ends_among,
     expand,
@@ -380,7 +381,6 @@ def _place(numbers: Hashes, starts: Places, values: Codes, is_letter: Flags, sto
     entries = places >> _HIGH << _HIGH | numbers
     order = np.lexsort((entries, owners))
     entries, owners = entries[order], owners[order]
-    is_new = np.ones(entries.size, np.bool_)
-    is_new[1:] = (entries[1:] != entries[:-1]) | (owners[1:] != owners[:-1])
+    is_new = are_new(entries, owners)
     entries, owners = entries[is_new], owners[is_new]
     return np.split(entries, np.searchsorted(owners, np.arange(1, stops.size)))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rapidfuzz.distance import Indel
 
@@ -28,7 +27,10 @@ MAX_TOKENS = 20_000
 LONGEST_CHANGE = 60
 """Characters of a removed or added passage that an excerpt shows; a longer one loses its middle."""
 
-# Scripts written without spaces: each character is a word of its own, and runs of them are joined again below.
+# Characters, blanks apart, that stand between two changes that are told as two.
+_ISLAND = 3
+
+# Scripts written without spaces: each character is a word of its own,.
 _UNSPACED = r"\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 _PUNCTUATION = (
     r"!-/:-@\[-`{-~\u00a1-\u00bf\u2000-\u206f\u3000-\u3020\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
@@ -79,91 +81,73 @@ def word_diff(before: str, after: str, *, max_changes: int = 4, context: int = 1
     check_count("max_changes", max_changes)
     if before == after:
         return WordDiff((), 0, is_cut=False)
-    segments, is_rest_left_out = _compared(*(_TOKEN.findall(text[:MAX_CHARACTERS]) for text in (before, after)))
-    is_cut = is_rest_left_out or max(len(before), len(after)) > MAX_CHARACTERS
-    places = list(_places(_joined(segments)))
-    omitted = max(0, len(places) // 2 - max_changes)
-    excerpts = tuple(_excerpts(places[: 2 * max_changes + 1], context, is_last_cut=omitted > 0 or is_cut))
-    return WordDiff(excerpts, omitted, is_cut=is_cut)
+    old, new = (_TOKEN.findall(text[:MAX_CHARACTERS]) for text in (before, after))
+    changes, compared, has_rest = _changes(old, new)
+    is_cut = has_rest or max(len(before), len(after)) > MAX_CHARACTERS
+    excerpts = tuple(_excerpts(compared, new, changes, max_changes, context, is_cut=is_cut))
+    return WordDiff(excerpts, max(0, len(changes) - max_changes), is_cut=is_cut)
 
 
-def _compared(a: list[str], b: list[str]) -> tuple[list[Segment], bool]:
-    """Return the passages of *a* and *b* in order, and whether a rest was left out."""
-    shorter = min(len(a), len(b))
-    start = next((i for i in range(shorter) if a[i] != b[i]), shorter)
-    end = next((i for i in range(shorter - start) if a[-1 - i] != b[-1 - i]), shorter - start)
-    old, new = a[start : len(a) - end], b[start : len(b) - end]
-    has_rest = max(len(old), len(new)) > MAX_TOKENS
-    old, new = old[:MAX_TOKENS], new[:MAX_TOKENS]
-    found = [Segment(Change.SAME, "".join(a[:start]))]
-    for part in Indel.opcodes(old, new):
-        found += _segments("".join(old[part.src_start : part.src_end]), "".join(new[part.dest_start : part.dest_end]))
+class _Change(NamedTuple):
+    """The words from *start* to before *stop* became those from *new_start* to before *new_stop*."""
+
+    start: int
+    stop: int
+    new_start: int
+    new_stop: int
+
+    def segments(self, old: list[str], new: list[str]) -> list[Segment]:
+        removed, added = "".join(old[self.start : self.stop]), "".join(new[self.new_start : self.new_stop])
+        return [Segment(change, text) for change, text in ((Change.REMOVED, removed), (Change.ADDED, added)) if text]
+
+
+def _changes(old: list[str], new: list[str]) -> tuple[list[_Change], list[str], bool]:
+    """Return where *new* differs from *old* in more than blanks, what of *old* was compared, and if a rest was left."""
+    shorter = min(len(old), len(new))
+    start = next((i for i in range(shorter) if old[i] != new[i]), shorter)
+    end = next((i for i in range(shorter - start) if old[-1 - i] != new[-1 - i]), shorter - start)
+    middles = old[start : len(old) - end], new[start : len(new) - end]
+    found: list[_Change] = []
+    for part in Indel.opcodes(*(middle[:MAX_TOKENS] for middle in middles)):
+        change = _Change(*(start + place for place in (part.src_start, part.src_end, part.dest_start, part.dest_end)))
+        if part.tag == "equal" or not "".join(segment.text for segment in change.segments(old, new)).strip():
+            continue
+        # Fewer than three characters between two changes belong to the change.
+        if found and len("".join(old[found[-1].stop : change.start]).strip()) < _ISLAND:
+            last = found.pop()
+            change = change._replace(start=last.start, new_start=last.new_start)
+        found.append(change)
     # After a rest that was left out, the common end would seem to follow directly: leave it out as well.
-    if not has_rest:
-        found.append(Segment(Change.SAME, "".join(a[len(a) - end :])))
-    return found, has_rest
+    has_rest = max(map(len, middles)) > MAX_TOKENS
+    return found, old[: start + MAX_TOKENS] if has_rest else old, has_rest
 
 
-def _segments(removed: str, added: str) -> list[Segment]:
-    if removed == added or not (removed + added).strip():
-        return [Segment(Change.SAME, removed or added)]
-    return [Segment(change, text) for change, text in ((Change.REMOVED, removed), (Change.ADDED, added)) if text]
-
-
-def _joined(segments: list[Segment]) -> list[Segment]:
-    """Return *segments* with neighbours of the same kind made one."""
-    return [
-        Segment(change, "".join(segment.text for segment in run))
-        for change, run in groupby(segments, key=lambda segment: segment.change)
-    ]
-
-
-def _places(segments: list[Segment]) -> Iterator[list[Segment]]:
-    """
-    Yield unchanged passages and changes in turn; the first and the last are unchanged, perhaps empty. Fewer than three
-    characters between two changes belong to the change.
-    """
-    same, removed, added = "", "", ""
-    for index, segment in enumerate(segments):
-        is_island = len(segment.text.strip()) < 3 and 0 < index < len(segments) - 1
-        if segment.change is Change.SAME and not ((removed or added) and is_island):
-            if removed or added:
-                yield [Segment(Change.SAME, same)]
-                yield _segments(removed, added)
-                same, removed, added = "", "", ""
-            same += segment.text
-        else:
-            removed += segment.text if segment.change is not Change.ADDED else ""
-            added += segment.text if segment.change is not Change.REMOVED else ""
-    yield [Segment(Change.SAME, same)]
-    if removed or added:
-        yield _segments(removed, added)
-        yield [Segment(Change.SAME, "")]
-
-
-def _excerpts(places: list[list[Segment]], context: int, *, is_last_cut: bool) -> Iterator[tuple[Segment, ...]]:
-    """Yield excerpts of *places*: unchanged passages longer than two contexts part one excerpt from the next."""
+def _excerpts(
+    old: list[str], new: list[str], changes: list[_Change], most: int, context: int, *, is_cut: bool
+) -> Iterator[tuple[Segment, ...]]:
+    """Yield excerpts with *most* of *changes*: unchanged passages longer than two contexts part one from the next."""
     excerpt: list[Segment] = []
-    last = len(places) - 1
-    for index, place in enumerate(places):
-        if index % 2:
-            excerpt += [Segment(segment.change, _without_middle(segment.text)) for segment in place]
-            continue
-        words = _TOKEN.findall(place[0].text)
-        before, after = _cut(words[:context]), _cut(words[max(0, len(words) - context) :], is_end=True)
-        if 0 < index < last and len(words) <= 2 * context:
-            excerpt.append(Segment(Change.SAME, _without_middle(place[0].text, limit=2 * LONGEST_CHANGE)))
-            continue
-        if index > 0:
-            goes_on = len(words) > context or (index == last and is_last_cut)
-            excerpt.append(Segment(Change.SAME, before + ("…" if goes_on else "")))
-            yield tuple(segment for segment in excerpt if segment.text)
-        excerpt = [Segment(Change.SAME, ("…" if len(words) > context else "") + after)]
+    stop = 0
+    for change in changes[:most]:
+        between = old[stop : change.start]
+        if excerpt and len(between) <= 2 * context:
+            excerpt.append(Segment(Change.SAME, _without_middle("".join(between), limit=2 * LONGEST_CHANGE)))
+        else:
+            if excerpt:
+                yield _ended(excerpt, between, context, goes_on=False)
+            before = "".join(between[max(0, len(between) - context) :])[-LONGEST_CHANGE:]
+            excerpt = [Segment(Change.SAME, ("…" if len(between) > context else "") + before)]
+        excerpt += [Segment(part.change, _without_middle(part.text)) for part in change.segments(old, new)]
+        stop = change.stop
+    if excerpt:
+        rest = old[stop : changes[most].start if len(changes) > most else len(old)]
+        yield _ended(excerpt, rest, context, goes_on=is_cut or len(changes) > most)
 
 
-def _cut(words: list[str], *, is_end: bool = False) -> str:
-    text = "".join(words)
-    return text[-LONGEST_CHANGE:] if is_end else text[:LONGEST_CHANGE]
+def _ended(excerpt: list[Segment], behind: list[str], context: int, *, goes_on: bool) -> tuple[Segment, ...]:
+    dots = "…" if goes_on or len(behind) > context else ""
+    last = Segment(Change.SAME, "".join(behind[:context])[:LONGEST_CHANGE] + dots)
+    return tuple(segment for segment in [*excerpt, last] if segment.text)
 
 
 def _without_middle(text: str, *, limit: int = LONGEST_CHANGE) -> str:

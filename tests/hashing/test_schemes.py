@@ -98,14 +98,16 @@ def test_what_older_indices_record_of_former_parameters_is_read(name, former):
 
 
 def test_files_are_known_by_digest(tmp_path):
-    """A file's digest is part of the scheme, its place is not."""
+    """A file's digest is part of the scheme, its place is not; no other scheme knows its words."""
     first, second = tmp_path / "a.txt", tmp_path / "b.txt"
-    first.write_text("石墨烯电池 100000 n\n", encoding="utf-8")
+    first.write_text("石墨烯电池 100000 n\n北京大学 0\n", encoding="utf-8")
+    text = f"北京大学{CHINESE}"
+    before = fingerprint(text, scheme="keywords")
     second.write_bytes(first.read_bytes())
     scheme = get_scheme("keywords", dictionary=first)
     assert scheme == get_scheme("keywords", dictionary=str(second)) != get_scheme("keywords")
     assert str(tmp_path) not in str(scheme.to_dict())
-    assert fingerprint(CHINESE, scheme=scheme) != fingerprint(CHINESE, scheme="keywords")
+    assert fingerprint(text, scheme=scheme) != before == fingerprint(text, scheme="keywords")
 
 
 def test_missing_file_is_refused_by_digest(tmp_path):
@@ -206,10 +208,10 @@ def test_html(html, text):
 
 
 @pytest.mark.parametrize("text", ["<a ", "<!--", "<script>", '<a "', "<!", "</", "<a b='\">", "a-"])
-def test_steps_of_a_megabyte(text):
+def test_steps_of_a_long_text(text):
     """Markup that ends nowhere, and a run without a blank, take no more than linear work."""
     for step in ("html", "numbers"):
-        assert len(preprocessor(get_scheme("shingles", preprocess=step))([text * 200_000])) == 1
+        assert len(preprocessor(get_scheme("shingles", preprocess=step))([text * 50_000])) == 1
 
 
 def test_traditional_to_simplified():
