@@ -9,7 +9,7 @@ canonical, or creates its duplicate again.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from typing import Literal
@@ -25,7 +25,14 @@ from es_simhash.removal.make_plan import count_shown, read_uuids
 from es_simhash.removal.may_delete import is_written, state_of, version_of
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.present import Items, judge, read_decisive
-from es_simhash.removal.records import Archived, DuplicateAction, DuplicateKind, DuplicateResult, PlannedRemoval
+from es_simhash.removal.records import (
+    Archived,
+    DuplicateAction,
+    DuplicateKind,
+    DuplicateResult,
+    PlannedRemoval,
+    in_parts,
+)
 from es_simhash.removal.regroup import names_within, regroup
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.take_decisions import take_in
@@ -102,8 +109,10 @@ async def _apply(
     view = await _standing_view(server, header, standing)
     if standing:
         await _check_guards(server, removal, view, standing)
-    longest = [BATCH_CHARACTERS]
-    batches = _portions(removal.batches(BATCH_DOCUMENTS, "going"), longest)
+    # The plan does not say how long a text is that it cuts: so long was the largest document of the last portion.
+    longest = BATCH_CHARACTERS
+    lines = (item for batch in removal.batches(BATCH_DOCUMENTS, "going") for item in batch.items())
+    portions = in_parts(lines, lambda item: longest if item[1].document.cut else 0, BATCH_DOCUMENTS, BATCH_CHARACTERS)
     going = await server.compute(removal.count_lines, "going")
     done = 0
     gone: set[str] = set()
@@ -111,10 +120,11 @@ async def _apply(
     deleted = 0
     batch = _Batch(removal, view, created)
     with noting(lambda: _say_deleted(deleted + batch.gone, removal)):
-        while lines := await server.compute(next, batches, None):
-            records = await (_preview(server, removal, lines, view) if dry_run else batch.carry_out(server, lines))
+        while portion := await server.compute(next, portions, None):
+            planned = dict(portion)
+            records = await (_preview(server, removal, planned, view) if dry_run else batch.carry_out(server, planned))
             last, batch = batch, _Batch(removal, view, created)
-            longest[0] = last.longest or longest[0]
+            longest = last.longest or longest
             deleted += sum(record.action == "deleted" for record in records)
             for record in records:
                 # What another run of the plan deleted is gone, too; what came back names its former canonical.
@@ -127,33 +137,13 @@ async def _apply(
                 yield [record]
             if last.hindrance is not None:
                 raise last.hindrance
-            done += len(lines)
+            done += len(planned)
             server.tell(Progress(done, going, "comparing documents" if dry_run else "removing documents"))
         if standing and not dry_run:
             await refresh(server, standing)
         if standing and not dry_run and (gone or back):
             own = Around(server, server.context.of_prefix(header.prefix))
             await regroup(own, await names_within(own, view, set(standing)), back=back, gone=gone)
-
-
-def _portions(
-    batches: Iterator[dict[int, PlannedRemoval]], longest: Sequence[int]
-) -> Iterator[dict[int, PlannedRemoval]]:
-    """
-    Yield *batches* in portions, whose documents are held together, of about 8 million characters.
-    The plan does not say how long a text is that it cuts: *longest* was the largest document of the last portion.
-    """
-    for batch in batches:
-        portion: dict[int, PlannedRemoval] = {}
-        size = 0
-        for number, line in batch.items():
-            portion[number] = line
-            size += longest[0] if line.document.cut else 0
-            if size >= BATCH_CHARACTERS:
-                yield portion
-                portion, size = {}, 0
-        if portion:
-            yield portion
 
 
 def _say_deleted(gone: int, removal: RemovalFile) -> str:

@@ -34,7 +34,8 @@ FEW_WORDS, FEW_CHARACTERS, FEW_SHARE = 8, 20, 1 / 30
 _WORD, _ALONE, _RUN = 5, 3, 15
 _MORE = 10
 """Characters that follow where a text was cut."""
-_PRIME, _FACTOR = (1 << 61) - 1, 1 << 31 | 11
+_MOST = 500
+"""Words of a title, or of a sentence without its beginning, that are looked for: each of its places takes so long."""
 # Eight words: a line that is shorter, and ends no sentence, may be a cell of a table.
 _LINE = 40
 
@@ -171,12 +172,6 @@ class Text:
         return [0, *accumulate(_ALONE if kind == "alone" else _WORD for kind in self._read[1])]
 
     @cached_property
-    def _hashes(self) -> list[int]:
-        """A hash of the words before each place: that of a run follows from two of them."""
-        hashes = map(hash, self.words)
-        return list(accumulate(hashes, lambda passed, word: (passed * _FACTOR + word) % _PRIME, initial=0))
-
-    @cached_property
     def _runs(self) -> list[tuple[int, int]]:
         """Begin and end of the shortest run from each word on."""
         passed, end, runs = self._passed, 0, list[tuple[int, int]]()
@@ -264,14 +259,10 @@ class Text:
         return self._is_at([0, *other._read[2]], other, len(self.words))
 
     def _is_at(self, places: Sequence[int], other: Text, size: int) -> bool:
-        """Return whether the first words stand whole in *other* at one of *places*; each of these takes one step."""
-        ends, shift = {*other._read[2], len(other.words)}, pow(_FACTOR, size, _PRIME)
-        runs = ((place, place + size) for place in places if place + size in ends)
-        return any(
-            (other._hashes[end] - other._hashes[begin] * shift - self._hashes[size]) % _PRIME == 0
-            and other.words[begin:end] == self.words[:size]
-            for begin, end in runs
-        )
+        """Return whether the first words, if they are not many, stand whole in *other* at one of *places*."""
+        ends = {*other._read[2], len(other.words)}
+        begins = (place for place in places if place + size in ends)
+        return size <= _MOST and any(other.words[begin : begin + size] == self.words[:size] for begin in begins)
 
     def _is_cut(self, begin: int, other: Text) -> bool:
         """Return whether *other* has what begins here, and goes on: the last word may be cut too."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 Loss = Literal["unread", "title", "same", "contained", "numbers", "few", "rewritten"]
 """What is lost if a document goes for another one; where several hold, the first."""
 
-LOSSES: tuple[Loss, ...] = get_args(Loss)
 LOSSLESS: tuple[Loss, ...] = ("same", "contained")
 """What a plan removes without being asked to."""
 

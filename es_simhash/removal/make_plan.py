@@ -28,11 +28,11 @@ from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import MappedField, copy_targets, walk_fields
 from es_simhash.removal.find_shown import find_shown, names_of
 from es_simhash.removal.guard_rails import Guards
-from es_simhash.removal.losses import RISKY_FIRST
 from es_simhash.removal.may_delete import Candidate, Compared, Comparer, Version, version_of
 from es_simhash.removal.plan_options import PlanHeader, PlanOptions, allowed_with
 from es_simhash.removal.records import RemovalPlan
 from es_simhash.removal.removal_file import PlanWriter
+from es_simhash.removal.review import summarize
 from es_simhash.removal.take_decisions import Kept, read_kept
 from es_simhash.texts.measures import DEFAULT_SIMILARITY
 from es_simhash.transport.answers import check_whole
@@ -134,17 +134,17 @@ async def make_plan(
         asked={"index": index_key(index), **options.asked()},
     )
     sha256 = await server.compute(writer.finish, header)
-    losses = await server.compute(writer.count_losses)
-    newer = await server.compute(writer.count_newer, header.date) if header.date else 0
-    held = [loss for loss in RISKY_FIRST if loss not in header.allowed]
+    summary = await server.compute(summarize, writer, header)
+    held = [loss for loss in summary.losses if loss not in header.allowed]
     examples = [line for loss in held for line in islice(writer.removals(loss), EXAMPLES)]
     before = frozenset[Key]().union(*(removal.keys for removal in earlier))
+    excess, large_group = writer.find_refusals(guards)
     return RemovalPlan(
         path="",
         sha256=sha256,
-        count=sum(number for loss, number in losses.items() if loss in header.allowed),
-        held=sum(number for loss, number in losses.items() if loss not in header.allowed),
-        losses=losses,
+        count=summary.removals,
+        held=summary.held,
+        losses=summary.losses,
         also=header.also,
         documents=guards.documents,
         duplicates=len(groups.duplicates),
@@ -155,10 +155,10 @@ async def make_plan(
         rule=header.rule,
         examples=tuple(examples),
         kept_is_shorter=writer.count_kept_shorter(),
-        newer=newer,
+        newer=summary.newer,
         date=header.date or "",
-        excess=guards.find_excess(writer.count_lines("leaving")),
-        large_group=writer.find_large_group(guards.documents),
+        excess=excess,
+        large_group=large_group,
     )
 
 

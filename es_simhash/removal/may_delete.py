@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from itertools import groupby
@@ -203,57 +203,51 @@ Version: TypeAlias = tuple[int, int]
 """``_seq_no`` and ``_primary_term``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+def may_delete(
+    line: PlannedRemoval,
+    item: Mapping[str, Any],
+    canonical_item: Mapping[str, Any],
+    decided_by: Mapping[str, Decisive],
+    *,
+    loss: Loss,
+    allowed: Collection[Loss] = (),
+    is_decided: bool = False,
+    is_kept: bool = False,
+    was_tried: bool = False,
+    shown: Mapping[Key, Version] | None = None,
+    matched: Mapping[Key, Version] | None = None,
+) -> Fate:
     """
-    What is known of a line of a plan now.
-    *is_index_planned*: both indices have the UUIDs of the plan. *document*, *canonical*: their multi-get items.
-    *decided_by*: by which fields they are judged. *shown*: the versions in which the names of the plan show them, and
-    *matched*: those in which the filter matches; ``None`` where that need not be asked. *loss*: the class of
-    the line by the present texts; *allowed*: what the plan removes. *is_decided*, *is_kept*: people decided so.
-    *was_tried*: an earlier run began to delete the document, and did not note that it stayed.
+    Return what is to be done with a line of a plan, whose indices are those of the plan, by what is known of it now.
+    The one place that allows a deletion.
+
+    *item*, *canonical_item*: the multi-get items of both documents. *decided_by*: by which fields they are judged.
+    *loss*: the class of the line by the present texts; *allowed*: what the plan removes. *is_decided*, *is_kept*:
+    people decided so. *was_tried*: an earlier run began to delete the document, and did not note that it stayed.
+    *shown*: the versions in which the names of the plan show documents, and *matched*: those in which the filter
+    matches; ``None`` where that need not be asked.
     """
-
-    is_index_planned: bool
-    document: Mapping[str, Any] = field(default_factory=dict)
-    canonical: Mapping[str, Any] = field(default_factory=dict)
-    decided_by: Mapping[str, Decisive] = field(default_factory=dict)
-    shown: Mapping[Key, Version] | None = None
-    matched: Mapping[Key, Version] | None = None
-    loss: Loss = "unread"
-    allowed: Collection[Loss] = ()
-    is_decided: bool = False
-    is_kept: bool = False
-    was_tried: bool = False
-
-
-def may_delete(line: PlannedRemoval, found: Evidence) -> Fate:
-    """Return what is to be done with a line of a plan: the one place that allows a deletion."""
     document, canonical = line.document, line.canonical
-    if not found.is_index_planned:
-        return "index_replaced"
-    goes = state_of(document, found.document, found.decided_by)
-    stays = state_of(canonical, found.canonical, found.decided_by)
+    goes, stays = state_of(document, item, decided_by), state_of(canonical, canonical_item, decided_by)
     if "unreadable" in (goes, stays):
         return "unreadable"
     if "no_index" in (goes, stays):
         return "index_replaced"
-    if goes == "missing" and found.was_tried:
+    if goes == "missing" and was_tried:
         return "deleted_before"  # whatever is decided now: its canonical is to be checked
-    if found.is_kept:
+    if is_kept:
         return "decided"
     if stays != "same":
         return "canonical_missing" if stays == "missing" else "canonical_changed"
     if goes != "same":
         return "missing" if goes == "missing" else "changed"
-    if found.loss not in found.allowed and not found.is_decided:
+    if loss not in allowed and not is_decided:
         return "not_allowed"
-    shown, matched = found.shown, found.matched
     if (shown is not None and document.key not in shown) or (matched is not None and document.key not in matched):
         return "changed"
     if shown is not None and canonical.key not in shown:
         return "canonical_changed"
-    read_going, read_staying = version_of(found.document), version_of(found.canonical)
+    read_going, read_staying = version_of(item), version_of(canonical_item)
     seen = [(read_going, matched and matched[document.key])]
     seen += [] if shown is None else [(read_going, shown[document.key]), (read_staying, shown[canonical.key])]
     return "unsure" if any(searched not in (None, read) for read, searched in seen) else "delete"

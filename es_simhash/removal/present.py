@@ -13,7 +13,6 @@ from es_simhash.removal.delete import read_documents
 from es_simhash.removal.make_plan import decisive_fields, find_matching, read_uuids, used_fields
 from es_simhash.removal.may_delete import (
     Decisive,
-    Evidence,
     Fate,
     is_written,
     may_delete,
@@ -67,23 +66,23 @@ async def judge(server: Port, removal: RemovalFile, lines: Mapping[int, PlannedR
 
     def decide() -> dict[int, Fate]:
         texts = {row.key: _read_text(header, row, items[row.key]) for row in documents}
-        known = dict.fromkeys(lines, Evidence(is_index_planned=False))
+        fates: dict[int, Fate] = dict.fromkeys(lines, "index_replaced")
         for number, line in fitting.items():
             key, canonical = line.document.key, line.canonical.key
-            known[number] = Evidence(
-                is_index_planned=True,
-                document=items[key],
-                canonical=items[canonical],
-                decided_by=decided_by,
-                shown=shown,
-                matched=matched if key in filtered else None,
+            fates[number] = may_delete(
+                line,
+                items[key],
+                items[canonical],
+                decided_by,
                 loss=find_loss(texts[key], texts[canonical]),
                 allowed=removal.allowed,
                 is_decided=number in removal.decided,
                 is_kept=key in removal.kept,
                 was_tried=removal.may_have_deleted(number),
+                shown=shown,
+                matched=matched if key in filtered else None,
             )
-        return {number: may_delete(line, known[number]) for number, line in lines.items()}
+        return fates
 
     fates = await server.compute(decide)  # each text that goes is parsed
     records: dict[int, DuplicateResult] = {}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from es_simhash.arguments import check_sendable
 from es_simhash.errors import has_lone_surrogate
@@ -19,7 +19,6 @@ from es_simhash.transport.protocol import Key
 if TYPE_CHECKING:
     from es_simhash.removal.guard_rails import Excess, OneStays
 
-TOGETHER = 8 << 20
 LONGEST_ID = 512
 """Bytes; the servers' limit."""
 
@@ -146,13 +145,17 @@ class Archived:
         return hashlib.blake2b(text, digest_size=16).digest()
 
 
-def in_parts(batch: Sequence[Archived]) -> Iterator[list[Archived]]:
-    """Yield documents that are compressed together: so that one of them is read without very much else."""
-    part: list[Archived] = []
+T = TypeVar("T")
+
+
+def in_parts(items: Iterable[T], size_of: Callable[[T], int], most: int, largest: int) -> Iterator[list[T]]:
+    """Yield *items* in parts of *most*, or of fewer that are about *largest* together."""
+    part: list[T] = []
     size = 0
-    for archived in batch:
-        part.append(archived)
-        if (size := size + len(archived.source)) >= TOGETHER:
+    for item in items:
+        part.append(item)
+        size += size_of(item)
+        if len(part) == most or size >= largest:
             yield part
             part, size = [], 0
     if part:

@@ -34,10 +34,10 @@ from typing import Any, Literal, Self, TypeAlias
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.removal.decisions import Decisions, approvals, parse_decisions
-from es_simhash.removal.guard_rails import Excess, OneStays
-from es_simhash.removal.losses import LOSSES, Loss
+from es_simhash.removal.guard_rails import Excess, Guards, OneStays
+from es_simhash.removal.losses import RISKY_FIRST, Loss
 from es_simhash.removal.plan_options import PlanHeader
-from es_simhash.removal.records import TOGETHER, Archived, Event, EventKind, PlannedRemoval, in_parts, to_json
+from es_simhash.removal.records import Archived, Event, EventKind, PlannedRemoval, in_parts, to_json
 from es_simhash.removal.sqlite_file import (
     APPLICATION,
     LONGEST,
@@ -58,6 +58,8 @@ from es_simhash.transport.raw_json import why_unreadable
 
 VERSION = 1
 BATCH = 500
+TOGETHER = 8 << 20
+"""Characters of texts that are compressed together, so that one of them is read without very much else."""
 ROW_BYTES = 32
 """No row of what was archived is as short."""
 
@@ -134,9 +136,9 @@ class Lines:
             yield from batch.values()
 
     def count_losses(self) -> dict[Loss, int]:
-        """Return how many lines have each class, in the order of the classes."""
+        """Return how many lines have each class, what loses most first."""
         counts = dict(self._all("SELECT loss, count(*) FROM lines GROUP BY loss"))
-        return {loss: counts[loss] for loss in LOSSES if loss in counts}
+        return {loss: counts[loss] for loss in RISKY_FIRST if loss in counts}
 
     def count_lines(self, which: Which = "all") -> int:
         return int(self._one(f"SELECT count(*) FROM lines WHERE {_WHICH}", *self._asked(which))[0])
@@ -146,10 +148,6 @@ class Lines:
         query = f"SELECT count(*) FROM lines WHERE json_extract(line, '$.is_kept_shorter') AND NOT {_WHICH}"
         return int(self._one(query, *self._asked("going"))[0])
 
-    def count_newer(self, date: str) -> int:
-        """Return how many of the documents that go have a later *date* than what stays."""
-        return sum(line.is_newer(date) for line in self.removals("going"))
-
     def find_large_group(self, documents: int) -> OneStays | None:
         """Return the document for which very many of *documents* go, if there is one."""
         key = ", ".join(f"json_extract(line, '$.canonical.{name}')" for name in ("id", "index", "routing"))
@@ -158,6 +156,10 @@ class Lines:
             found = OneStays(self._parse(line, number).canonical.id, count, documents)
             return found if found.is_suspicious else None
         return None
+
+    def find_refusals(self, guards: Guards) -> tuple[Excess | None, OneStays | None]:
+        """Return what ``apply`` refuses of what is not kept, by the numbers of the plan."""
+        return guards.find_excess(self.count_lines("leaving")), self.find_large_group(guards.documents)
 
     def close(self) -> None:
         self._db.close()
@@ -343,12 +345,6 @@ class RemovalFile(Lines):
                 self._db.execute("INSERT INTO decisions (at, file, sha256) VALUES (?, ?, ?)", row)
         self._count([(data, at)])
 
-    def refusals(self) -> list[Excess | OneStays]:
-        """Return what ``apply`` refuses of what is not kept, by the numbers of the plan."""
-        guards = self.header.guards
-        found = guards.find_excess(self.count_lines("leaving")), self.find_large_group(guards.documents)
-        return [refusal for refusal in found if refusal is not None]
-
     # What was archived
 
     def may_have_deleted(self, number: int) -> bool:
@@ -385,7 +381,7 @@ class RemovalFile(Lines):
         On an error, which is an InvalidInputError, the file is as it was.
         """
         with self._changing():
-            for part in in_parts(batch):
+            for part in in_parts(batch, lambda archived: len(archived.source), len(batch), TOGETHER):
                 sources = [archived.source.encode("utf-8", "surrogatepass") for archived in part]
                 data = zlib.compress(b"".join(sources))
                 text = self._db.execute("INSERT INTO texts (data) VALUES (?)", (data,)).lastrowid
@@ -413,12 +409,6 @@ class RemovalFile(Lines):
         query = f"SELECT {_ARCHIVED} FROM archived WHERE line = ? ORDER BY number DESC LIMIT 1"
         found = (self._archived(self._one(query, number)) for number in numbers)
         return {archived.line: archived for archived in found if archived is not None}
-
-    def count_archived(self) -> int:
-        """Return of how many lines the documents were archived, as far as that can be read."""
-        with suppress(DamagedError):
-            return int(self._one("SELECT count(DISTINCT line) FROM archived")[0])
-        return 0
 
     def archived(self) -> Iterator[Archived | None]:
         """Yield each document as it was archived last, in the order of archiving; ``None``: some are not whole."""

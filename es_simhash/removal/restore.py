@@ -6,7 +6,7 @@ creation, so a second run does what is left. A backing index takes no new docume
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,10 @@ from es_simhash.mapping.port import Around, Port
 from es_simhash.mapping.resolve import judge_mappings, no_index
 from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.removal.delete import find_streams, put_back, read_documents
-from es_simhash.removal.fits import find_misfits, is_same_source
+from es_simhash.removal.fits import is_misfit, is_same_source
 from es_simhash.removal.may_delete import is_unreadable
 from es_simhash.removal.plan_options import PlanHeader
-from es_simhash.removal.records import Archived, EventKind, Restored, RestoredKind
+from es_simhash.removal.records import Archived, EventKind, Restored, RestoredKind, in_parts
 from es_simhash.removal.regroup import names_within, regroup
 from es_simhash.removal.removal_file import RemovalFile, open_archived
 from es_simhash.removal.sqlite_file import DamagedError
@@ -33,7 +33,7 @@ from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Key, Progress, check_index, document_key, noting, were
 from es_simhash.writes.bulk import CONFLICT
 from es_simhash.writes.operations import find_hindrance
-from es_simhash.writes.targets import last_generation, write_index
+from es_simhash.writes.targets import last_generation
 
 BATCH_DOCUMENTS, BATCH_CHARACTERS = 500, 8_000_000
 """Most documents that are put back together, and about how many characters they may have."""
@@ -55,21 +55,19 @@ async def restore(
     if index is not None:
         check_index(check_name("index", index))
     files = [check_input("path", path) for path in paths]
-    done = 0
     damaged: list[Path] = []
-    so_far = _SoFar(is_dry=dry_run)
-    with ExitStack() as stack, noting(so_far.words):
+    works: list[_Work] = []
+    with ExitStack() as stack, noting(lambda: were(sum(work.back for work in works), "put back")):
         opened = [await server.compute(_open, stack, file, writes=not dry_run) for file in files]
-        so_far.archived = sum([await server.compute(removal.count_archived) for removal in opened])
-        works = {prefix: _Work(server, prefix, index, so_far) for prefix in {file.header.prefix for file in opened}}
-        to_regroup: list[tuple[PlanHeader, set[str]]] = []
+        done = 0
         for removal in opened:
-            header, is_damaged = removal.header, removal.is_damaged
-            work, back = works[header.prefix], set[str]()
-            documents = removal.archived()
-            while batch := await server.compute(_take, documents):
+            work = _Work(server, removal.header, index, is_dry=dry_run)
+            works.append(work)
+            is_damaged, back = removal.is_damaged, set[str]()
+            batches = in_parts(removal.archived(), _size_of, BATCH_DOCUMENTS, BATCH_CHARACTERS)
+            while batch := await server.compute(next, batches, None):
                 is_damaged |= None in batch
-                records = await work.carry_out(header, [line for line in batch if line is not None])
+                records = await work.carry_out([line for line in batch if line is not None])
                 for line, record in records:
                     if record.action in ("restored", "exists") or record.kind == "pipeline":
                         back.add(line.id)
@@ -82,13 +80,7 @@ async def restore(
                 server.tell(Progress(done, None, "restoring documents"))
             damaged += [removal.path] if is_damaged else []
             if back and not dry_run:
-                to_regroup.append((header, back))
-        so_far.is_grouping = True
-        grouped: dict[tuple[str, tuple[str, ...]], set[str]] = {}
-        for header, back in to_regroup:
-            grouped.setdefault((header.prefix, await works[header.prefix].find_names(header)), set()).update(back)
-        for (prefix, names), back in grouped.items():
-            await regroup(works[prefix].server, names, back=back)
+                await regroup(work.server, await work.find_names(), back=back)
     if damaged:
         raise DamagedError(f"{damaged[0]} is damaged, or was cut short: what is whole was read; look for a copy")
 
@@ -111,34 +103,8 @@ def _note(removal: RemovalFile, records: Sequence[tuple[Archived, Restored]], *,
         warnings.warn(f"what was put back is not noted in {removal.path} ({error.__cause__})", stacklevel=2)
 
 
-@dataclass(slots=True)
-class _SoFar:
-    """How many of the *archived* documents are *back*, created now or before."""
-
-    is_dry: bool
-    archived: int = 0
-    back: int = 0
-    is_grouping: bool = False
-
-    def words(self) -> str:
-        """Return what is done and what is left, for a run that ends early."""
-        if self.is_dry or not self.back:
-            return were(0, "put back")
-        which = "all" if self.back == self.archived else f"{self.back:,} of"
-        groups = "; groups remain" if self.is_grouping else ""
-        return f"{which} {self.archived:,} documents are back{groups}: run it again"
-
-
-def _take(documents: Iterator[Archived | None]) -> list[Archived | None]:
-    """Return the next documents: some hundred, or fewer long ones."""
-    batch: list[Archived | None] = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += 0 if document is None else len(document.source)
-        if len(batch) == BATCH_DOCUMENTS or size >= BATCH_CHARACTERS:
-            break
-    return batch
+def _size_of(document: Archived | None) -> int:
+    return 0 if document is None else len(document.source)
 
 
 @dataclass(slots=True)
@@ -156,15 +122,16 @@ class _Item:
 
 class _Work:
     """
-    Puts back the documents of all removals of one *prefix*, into *index* where one is named. *hindrance*: why the
-    server takes no writes now; it is raised when what was put back is reported.
+    Puts back the documents of a removal with this *header*, into *index* where one is named. *back*: how many are there
+    now. *hindrance*: why the server takes no writes now; it is raised when what was put back is reported.
     """
 
-    def __init__(self, server: Port, prefix: str, index: str | None, so_far: _SoFar) -> None:
-        self.server = Around(server, server.context.of_prefix(prefix or server.prefix))  # a damaged header names none
+    def __init__(self, server: Port, header: PlanHeader, index: str | None, *, is_dry: bool) -> None:
+        prefix = header.prefix or server.prefix  # a damaged header names none
+        self.server = Around(server, server.context.of_prefix(prefix))
+        self.back = 0
         self.hindrance: WritesRefusedError | None = None
-        self._index = index
-        self._so_far = so_far
+        self._header, self._index, self._is_dry = header, index, is_dry
         self._targets: dict[str, Destination] = {}  # each name is looked up once
 
     async def find(self, name: str) -> Destination:
@@ -174,18 +141,17 @@ class _Work:
             self._targets[wanted] = await find_target(self.server, wanted, is_named=self._index is not None)
         return self._targets[wanted]
 
-    async def find_names(self, header: PlanHeader) -> tuple[str, ...]:
-        """Return by which names the documents of a removal are grouped."""
-        if self._index is None:
-            return await names_within(self.server, header.view, header.index_uuids.keys())
-        target = await self.find(self._index)
-        return (target.name if target.is_stream else self._index,)
+    async def find_names(self) -> tuple[str, ...]:
+        """Return by which names the documents are grouped."""
+        if self._index is not None:
+            return ((await self.find(self._index)).name,)
+        return await names_within(self.server, self._header.view, self._header.index_uuids.keys())
 
-    async def carry_out(self, header: PlanHeader, lines: Sequence[Archived]) -> list[tuple[Archived, Restored]]:
+    async def carry_out(self, lines: Sequence[Archived]) -> list[tuple[Archived, Restored]]:
         """Write what is missing, and return each line with its record, in order."""
         items = []
         for line in lines:
-            is_planned = self._index is not None or line.index in header.index_uuids
+            is_planned = self._index is not None or line.index in self._header.index_uuids
             target = await self.find(line.index) if is_planned else Destination(line.index, fault="unplanned")
             items.append(_Item(line, target))
             if target.fault is not None:
@@ -193,7 +159,7 @@ class _Work:
         await self.server.compute(self._refuse_misfits, _open_of(items))
         # What is missing now, and there after it was created, was restored, though the answer may have been lost.
         await self._compare(_open_of(items), None)
-        if not self._so_far.is_dry:
+        if not self._is_dry:
             await self._create(_open_of(items))
         else:
             for item in _open_of(items):
@@ -202,17 +168,16 @@ class _Work:
 
     def _refuse_misfits(self, items: Sequence[_Item]) -> None:
         """Refuse the lines whose fingerprints are not of the scheme of their target, as far as that can be known."""
-        # Those of two indices of one stream have the same name.
-        for target in {id(item.target): item.target for item in items}.values():
-            settings = target.settings
-            if settings is None or not settings.text_fields:
-                continue
-            its = {n: item.line for n, item in enumerate(items) if item.target is target}
-            sources = {n: line.source for n, line in its.items()}
-            elsewhere = {n for n, line in its.items() if self._is_elsewhere(line, target)}
-            prefix = self.server.prefix
-            for n in find_misfits(sources, elsewhere, settings.scheme, settings.text_fields, prefix=prefix):
-                items[n].settle("refused", "other_scheme")
+        for item in items:
+            line, settings = item.line, item.target.settings
+            if settings and is_misfit(
+                line.source,
+                settings.scheme,
+                settings.text_fields or (),
+                prefix=self.server.prefix,
+                is_elsewhere=self._is_elsewhere(line, item.target),
+            ):
+                item.settle("refused", "other_scheme")
 
     def _is_elsewhere(self, line: Archived, target: Destination) -> bool:
         """Return whether *target* may be another index than *line* was in; one from a snapshot of it is not."""
@@ -226,7 +191,7 @@ class _Work:
         names = {item.line.index: item.target.name for item in items}
         outcomes = await put_back(self.server, [item.line for item in items], indices=names)
         self.hindrance = find_hindrance(outcomes)
-        self._so_far.back += sum(outcome.is_done for outcome in outcomes)
+        self.back += sum(outcome.is_done for outcome in outcomes)
         taken, written = [], []
         for item, outcome in zip(items, outcomes, strict=True):
             if outcome.status == CONFLICT:
@@ -258,7 +223,7 @@ class _Work:
                 is_same = self._is_same(item, present)
                 is_new = written is not None and key not in written
                 item.settle(("restored" if is_new else "exists") if is_same else "differs", index=present[0])
-                self._so_far.back += is_same
+                self.back += is_same and is_new
                 if written is not None and is_same:
                     written.add(key)
             elif key in found or written is not None:
@@ -336,50 +301,27 @@ class Destination:
 async def find_target(server: Port, name: str, *, is_named: bool) -> Destination:
     """
     Return where documents for *name* are written to; costs up to three requests.
-    *is_named*: the caller names it, not the file: then it may be an alias or a data stream, and a missing index, or
-    an alias without a write index, is an error and not a fault of the target.
+    *is_named*: the caller names it, not the file: then it may be a data stream, and what is no index is an error.
     """
     asked = server.patient.get_mapping(index=name)
     answer = await (asked if is_named else unless_refused(asked, 404))
-    if answer is None:
-        return Destination(name, fault="index_missing")
-    if not answer:
+    if is_named and not answer:
         raise no_index(name)
-    if name not in answer:
-        if not is_named:
-            return Destination(name, fault="index_missing", detail=f"{name} is an alias or a data stream now")
-        return await _behind_name(server, name, answer)
-    mapping = answer[name].get("mappings") or {}
-    if "_data_stream_timestamp" in mapping:
-        stream = (await find_streams(server)).get(name)
-        return await _judge(server, stream or name, name, mapping, is_stream=stream is not None)
-    return await _judge(server, name, name, mapping)
-
-
-async def _judge(
-    server: Port, name: str, index: str, mapping: Mapping[str, Any], *, is_stream: bool = False
-) -> Destination:
-    """Return the target *name*, whose documents go to the concrete *index*."""
-    settings = judge_mappings({index: {"mappings": mapping}}, server.context).settings_of.get(index)
-    fault: RestoredKind | None = None if settings is not None else "unmapped"
-    created, may_change = await _read_settings(server, name, index)
-    vectors = frozenset(path for path, node in walk_fields(mapping) if node.get("type") in VECTORS)
-    return Destination(name, settings, is_stream, created, vectors, may_change, fault)
-
-
-async def _behind_name(server: Port, name: str, answer: Mapping[str, Any]) -> Destination:
-    """Return the target of an alias or data stream that the caller names."""
-    mappings = {index: described.get("mappings") or {} for index, described in answer.items()}
-    if all("_data_stream_timestamp" in mapping for mapping in mappings.values()):
-        last = last_generation(mappings)
-        return await _judge(server, name, last, mappings[last], is_stream=True)
-    index = next(iter(mappings)) if len(mappings) == 1 else write_index(await server.patient.get_alias(name=name), name)
+    mappings = {index: described.get("mappings") or {} for index, described in (answer or {}).items()}
+    if not is_named and name not in mappings:  # what is an alias now shows documents of another index
+        return Destination(name, fault="index_missing")
+    is_of_stream = all("_data_stream_timestamp" in mapping for mapping in mappings.values())
+    streams = await find_streams(server) if is_of_stream else {}
+    of_it = [backing for backing in mappings if streams.get(backing) == name]
+    index = last_generation(of_it) if of_it else name
     if index not in mappings:
-        found = ", ".join(sorted(mappings))
-        raise InvalidInputError(
-            f"{name!r} stands for several indices, none of which is its write index: name one of {found}"
-        )
-    return await _judge(server, index, index, mappings[index])
+        raise InvalidInputError(f"{name!r} is no index and no data stream: give one, such as {min(mappings)}")
+    name = streams.get(index, index)
+    settings = judge_mappings({index: {"mappings": mappings[index]}}, server.context).settings_of.get(index)
+    created, may_change = await _read_settings(server, name, index)
+    vectors = frozenset(path for path, node in walk_fields(mappings[index]) if node.get("type") in VECTORS)
+    fault: RestoredKind | None = None if settings is not None else "unmapped"
+    return Destination(name, settings, index in streams, created, vectors, may_change, fault)
 
 
 async def _read_settings(server: Port, name: str, index: str) -> tuple[str, bool]:

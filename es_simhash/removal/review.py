@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from es_simhash.arguments import check_input
 from es_simhash.removal.decisions import in_words
-from es_simhash.removal.guard_rails import Excess, OneStays, in_english
+from es_simhash.removal.guard_rails import in_english
 from es_simhash.removal.losses import RISKY_FIRST, SAID, Loss
 from es_simhash.removal.removal_file import Lines, RemovalFile
 from es_simhash.tables.notebook import cut, percent
@@ -191,7 +191,8 @@ class Review:
             counts = {"kept": len(removal.kept), "removed": len(removal.decided)}
             by = in_words(removal.approved)
             facts["decided"] = say("{kept} stay and {removed} go after all, by {by}", **counts, by=by)
-        if refused := [found.said(say) if is_page else found.refusal() for found in removal.refusals()]:
+        found = [refusal for refusal in removal.find_refusals(header.guards) if refusal is not None]
+        if refused := [refusal.said(say) if is_page else refusal.refusal() for refusal in found]:
             facts["will be refused"] = "; ".join(refused)
         return {**facts, "SHA-256": removal.sha256}
 
@@ -207,7 +208,7 @@ class Review:
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers of the plan as plain JSON values."""
         header = self._removal.header
-        refusals = {type(found): found.to_dict() for found in self._removal.refusals()}
+        excess, large_group = self._removal.find_refusals(header.guards)
         return {
             "plan": self.sha256,
             "at": header.at,
@@ -217,8 +218,8 @@ class Review:
             "shown": dict(header.shown),
             "also": list(header.also),
             "max_share": header.guards.max_share,
-            "excess": refusals.get(Excess),
-            "large_group": refusals.get(OneStays),
+            "excess": excess and excess.to_dict(),
+            "large_group": large_group and large_group.to_dict(),
             "decisions": [decision.to_dict() for decision in self._removal.log],
             "kept": len(self._removal.kept),
             **self.summary.to_dict(),
@@ -341,11 +342,10 @@ def summarize(lines: Lines, header: PlanHeader) -> Summary:
         groups[line.canonical.index, line.canonical.id] += 1
         lowest = min(lowest, line.similarity)
         newer += line.is_newer(header.date)
-    losses = lines.count_losses()
     return Summary(
         groups.total(),
         header.guards.documents,
-        {loss: losses[loss] for loss in RISKY_FIRST if loss in losses},
+        lines.count_losses(),
         tuple((index, id_, number) for (index, id_), number in groups.most_common(MOST_GROUPS) if number > 1),
         len(groups),
         lowest,

@@ -119,9 +119,8 @@ def test_what_is_held_back_is_shown_and_decided(run, server, index, tmp_path):
     assert gone.stderr.endswith("error: 1 document not restored (index_missing 1)\n")
 
 
-@pytest.mark.parametrize("data", [b"no plan", b"SQLite format 3\0" * 9])
-def test_a_removal_that_cannot_be_used(run, tmp_path, data):
-    path = tmp_path / "removal.db"
+def test_a_removal_that_cannot_be_used(run, tmp_path):
+    path, data = tmp_path / "removal.db", b"SQLite format 3\0" * 9
     path.write_bytes(data)
     for command in (["apply", path, "--yes"], ["review", path], ["restore", path], ["history", "a", path]):
         assert failed(run(*command)).startswith(f"error: {path}")

@@ -1,9 +1,7 @@
 """What an archive has of documents that others write and delete, and that the server refuses to delete."""
 
-import sqlite3
-import zlib
 from collections import Counter
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 
 import pytest
 
@@ -16,6 +14,7 @@ from tests.servers.removals import (
     Killed,
     change,
     copies,
+    damage,
     events_of,
     fill,
     lines_of,
@@ -60,33 +59,27 @@ def test_the_archive_has_the_last_source_after_a_kill(server, index, simhash, pl
     assert now["s00002"]["views"] == 8
 
 
-PLANTED = """INSERT INTO archived SELECT ?, line, name, id, routing, canonical_name, canonical_id, distance, created,
+PLANTED = """INSERT INTO archived SELECT {}, line, name, id, routing, canonical_name, canonical_id, distance, created,
 text, begin, length - 1, digest FROM archived WHERE number = 1"""
 
 
 @pytest.mark.parametrize(
-    ("statement", "values", "is_kept"),
+    ("statement", "is_kept"),
     [
-        ("UPDATE archived SET length = length - 1 WHERE number = 1", (), False),
-        ("UPDATE archived SET digest = zeroblob(16)", (), False),
-        ("UPDATE texts SET data = ?", (zlib.compress(b'{"body": "planted"}' * 99),), False),
-        ("UPDATE texts SET data = zeroblob(9)", (), False),
-        ("DELETE FROM texts", (), False),
-        (PLANTED, (9,), False),
-        (PLANTED, (2**63 - 1,), True),  # what is archived anew is not the last one
+        ("UPDATE texts SET data = zeroblob(9)", False),
+        (PLANTED.format(9), False),
+        (PLANTED.format(2**63 - 1), True),  # what is archived anew is not the last one
     ],
 )
-def test_nothing_goes_that_the_file_does_not_give_back(server, index, simhash, plan, statement, values, is_kept):
+def test_nothing_goes_that_the_file_does_not_give_back(server, index, simhash, plan, statement, is_kept):
     """A text that was archived by an earlier run, and is damaged since, is archived anew, or its document stays."""
     fill(server, index, simhash, copies(1))
     simhash.plan_removal(index, plan, **ALL)
     before = sources(server, index)
     for method in (simhash.apply_removal, simhash.restore):
         assert len(list(method(plan))) == 2
-    with closing(sqlite3.connect(plan)) as database:
-        [id_] = database.execute("SELECT id FROM archived WHERE number = 1").fetchone()
-        database.execute(statement, values)
-        database.commit()
+    id_ = lines_of(plan)[0]["_id"]
+    damage(plan, statement)
     found = outcomes(simhash.apply_removal(plan))
     both = dict.fromkeys(("b0000", "s0000"), ("deleted", None))
     assert found == both | ({id_: ("kept", "unarchived")} if is_kept else {})
@@ -106,9 +99,7 @@ def test_a_text_that_is_lost_does_not_keep_others_from_coming_back(server, index
     source = sources(server, index)["b"]
     list(simhash.apply_removal(plan))
     server.request("PUT", f"/{index}/_doc/b?refresh=true", source)
-    with closing(sqlite3.connect(plan)) as database:
-        database.execute("UPDATE archived SET digest = zeroblob(16) WHERE id = 'c'")
-        database.commit()
+    damage(plan, "UPDATE archived SET digest = zeroblob(16) WHERE id = 'c'")
     with monkeypatch.context() as patch:
         meddle(patch, lambda: server.request("DELETE", f"/{index}/_doc/a"))
         found = outcomes(simhash.apply_removal(plan))

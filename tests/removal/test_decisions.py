@@ -168,95 +168,68 @@ def test_what_was_kept_follows_a_reindex():
 
 
 KEY = {"index": "news", "id": IDS[0], "routing": "r0"}
+OF_WRONG_TYPE = {
+    "plan_sha256": [7],
+    "format": ["es-simhash-plan", None],
+    "version": [True, 1.0, "1"],
+    "by": [None, ["Ann"]],
+    "at": ["absent"],
+    "reason": [None],
+    "keep": [None, {}, ["plain"]],
+    "remove": ["absent"],
+}
+CHANGES = [
+    *(
+        ({name: value}, f"'{name}' is missing or of a wrong type")
+        for name, values in OF_WRONG_TYPE.items()
+        for value in values
+    ),
+    *(({"by": blank}, "'by' is empty, and must say who decides") for blank in ("", " \n\u2003", "\u200b\u3164 .")),
+    *(({"at": no_moment}, "'at' is no moment with") for no_moment in ("2026-11-27T10:00:00", "yesterday")),
+    ({"plan_sha256": "0" * 64}, "decides about another plan"),
+    ({"version": 2}, "has version 2"),
+    ({"by": "x" * (LONGEST_NAME + 1)}, "'by' has more than"),
+    ({"reason": "x" * (LONGEST_REASON + 1)}, "'reason' has more than"),
+    ({"keep": [KEY], "remove": [KEY]}, "decides about 'news'/'plain' twice"),
+    ({"keep": [KEY, KEY]}, "decides about 'news'/'plain' twice"),
+    ({"keep": [{"index": "news", "id": "plain"}]}, "'routing' is missing, or"),
+    ({"keep": [KEY | {"id": 7}]}, "'id' is missing or of a wrong type"),
+    ({"keep": [KEY | {"routing": True}]}, "'routing' is missing or of a wrong type"),
+    ({"keep": [KEY | {"why": "x"}]}, "'why' is missing, or not known"),
+    ({"keeps": []}, "'keeps' is missing, or not known"),
+    ({"keep": [KEY | {"id": "other"}]}, "decides about 'news'/'other', which"),
+    ({"keep": [KEY | {"routing": None}]}, "decides about 'news'/'plain', which"),
+    ({"keep": [KEY | {"index": "blogs"}]}, "decides about 'blogs'/'plain', which"),
+    ({"keep": [{"index": "news", "id": "stays", "routing": None}]}, "decides about 'news'/'stays', which"),
+]
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"plan_sha256": "0" * 64}, "decides about another plan"),
-        ({"plan_sha256": 7}, "'plan_sha256' is missing or of a wrong type"),
-        ({"format": "es-simhash-plan"}, "'format' is missing or of a wrong type"),
-        ({"format": None}, "'format' is missing or of a wrong type"),
-        ({"version": 2}, "has version 2"),
-        ({"version": True}, "'version' is missing or of a wrong type"),
-        ({"version": 1.0}, "'version' is missing or of a wrong type"),
-        ({"version": "1"}, "'version' is missing or of a wrong type"),
-        ({"by": ""}, "'by' is empty, and must say who decides"),
-        ({"by": " \n\u2003"}, "'by' is empty, and must say who decides"),
-        ({"by": "\u200b\u3164 ."}, "'by' is empty, and must say who decides"),
-        ({"at": "absent"}, "'at' is missing or of a wrong type"),
-        ({"at": "2026-11-27T10:00:00"}, "'at' is no moment with a time zone"),
-        ({"at": "yesterday"}, "'at' is no moment with a time zone"),
-        ({"by": None}, "'by' is missing or of a wrong type"),
-        ({"by": ["Ann"]}, "'by' is missing or of a wrong type"),
-        ({"by": "x" * (LONGEST_NAME + 1)}, "'by' has more than"),
-        ({"reason": None}, "'reason' is missing or of a wrong type"),
-        ({"reason": "x" * (LONGEST_REASON + 1)}, "'reason' has more than"),
-        ({"keep": None}, "'keep' is missing or of a wrong type"),
-        ({"keep": {}}, "'keep' is missing or of a wrong type"),
-        ({"keep": ["plain"]}, "'keep' is missing or of a wrong type"),
-        ({"remove": "absent"}, "'remove' is missing or of a wrong type"),
-        ({"keep": [KEY], "remove": [KEY]}, "decides about 'news'/'plain' twice"),
-        ({"keep": [KEY, KEY]}, "decides about 'news'/'plain' twice"),
-        ({"keep": [{"index": "news", "id": "plain"}]}, "'routing' is missing, or"),
-        ({"keep": [KEY | {"id": 7}]}, "'id' is missing or of a wrong type"),
-        ({"keep": [KEY | {"routing": True}]}, "'routing' is missing or of a wrong type"),
-        ({"keep": [KEY | {"why": "x"}]}, "'why' is missing, or not known"),
-        ({"keeps": []}, "'keeps' is missing, or not known"),
-        ({"keep": [KEY | {"id": "other"}]}, "decides about 'news'/'other', which"),
-        ({"keep": [KEY | {"routing": None}]}, "decides about 'news'/'plain', which"),
-        ({"keep": [KEY | {"index": "blogs"}]}, "decides about 'blogs'/'plain', which"),
-        ({"keep": [{"index": "news", "id": "stays", "routing": None}]}, "decides about 'news'/'stays', which"),
-    ],
-)
-def test_a_file_that_was_edited_into_something_else_is_refused(plan, write, changed, said):
+def test_a_file_that_was_edited_into_something_else_is_refused(plan, write):
     """In one line that names the file and says what to do."""
-    path = write(1, **changed)
-    with pytest.raises(InvalidInputError) as caught:
-        take(plan, path)
-    sentence = str(caught.value)
-    assert said in sentence
-    assert sentence.startswith(str(path))
-    assert sentence.endswith(("review page of its plan", "(after=FILE)"))
-    assert "\n" not in sentence
+    before = plan.read_bytes()
+    for changed, said in CHANGES:
+        path = write(1, **changed)
+        with pytest.raises(InvalidInputError) as caught:
+            take(plan, path)
+        sentence = str(caught.value)
+        assert said in sentence
+        assert sentence.startswith(str(path))
+        assert sentence.endswith(("review page of its plan", "(after=FILE)"))
+        assert "\n" not in sentence
+    assert plan.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b"null",
-        b"\xff\xfe{",
-        b"[" * 100_000,
-        b"1" * 10_000,
-        b'{"format": "es-simhash-decisions", "version": ' + b"9" * 4_000 + b"}",
-    ],
-)
-def test_what_is_no_json_of_ours_is_refused(plan, tmp_path, content):
-    """Also what Python's parser gives up on."""
-    path = tmp_path / "decisions.json"
-    path.write_bytes(content)
-    with pytest.raises(
-        InvalidInputError, match=r"decisions.json is not a file of decisions that can be used"
-    ) as caught:
-        take(plan, path)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_name_that_stands_twice_is_refused(plan, write):
-    """Nothing says which of the two was meant."""
+def test_what_is_no_json_of_ours_is_refused(plan, write, tmp_path):
+    """Also what Python's parser gives up on, a name that stands twice, a folder, and a pipe."""
     path = write(0)
-    path.write_text(path.read_text()[:-1] + ', "keep": []}')
-    with pytest.raises(InvalidInputError, match="a name stands twice in one object"):
-        take(plan, path)
-
-
-def test_what_is_no_file(plan, tmp_path):
-    """A folder, a pipe."""
-    with pytest.raises(InvalidInputError, match="no regular file"):
-        take(plan, tmp_path)
+    twice = path.read_bytes()[:-1] + b', "keep": []}'
+    long = b'{"format": "es-simhash-decisions", "version": ' + b"9" * 4_000 + b"}"
+    for content in (b"", b"{", b"[]", b"null", b"\xff\xfe{", b"[" * 100_000, b"1" * 10_000, long, twice):
+        path.write_bytes(content)
+        with pytest.raises(InvalidInputError, match=f"{path} is not a file of decisions that can be used") as caught:
+            take(plan, path)
+        assert ("\n" in str(caught.value), "twice in one object" in str(caught.value)) == (False, content == twice)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InvalidInputError, match="no regular file"):
-        take(plan, tmp_path / "pipe")
+    for name in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(InvalidInputError, match="no regular file"):
+            take(plan, name)

@@ -1,15 +1,14 @@
 """Whether a document may be deleted: how texts are compared, and the guard rails."""
 
 import weakref
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.groups.table import Row
-from es_simhash.removal.guard_rails import Guards
+from es_simhash.removal.guard_rails import Guards, OneStays
 from es_simhash.removal.make_plan import decisive_fields
-from es_simhash.removal.may_delete import Comparer, Evidence, digest_of, may_delete, state_of
+from es_simhash.removal.may_delete import Comparer, digest_of, may_delete, state_of
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.texts.measures import Score
 
@@ -106,6 +105,12 @@ def test_a_share_that_is_exact_is_allowed(hundreds, percent):
     assert guards.find_excess(hundreds * percent + 1) is not None
 
 
+def test_both_numbers_of_a_large_group_count():
+    """A small index may have one group; a large one may have a group of many thousands."""
+    sizes = [(1_000, 1_000), (999, 999), (10_001, 1_000_000), (10_000, 1_000_000)]
+    assert [OneStays("a", *each).is_suspicious for each in sizes] == [True, False, True, False]
+
+
 PLANNED = [PlannedDocument(id_, "news", None, 3, 1, digest_of({"body": "x"}, {"body": False})) for id_ in "ab"]
 GOES, STAYS = (planned.key for planned in PLANNED)
 SAME = {"found": True, "_seq_no": 3, "_primary_term": 1, "_source": {"body": "x"}}
@@ -120,26 +125,25 @@ THEN, NOW = (3, 1), (4, 1)
     ("changes", "fate"),
     [
         ({}, "delete"),
-        ({"document": LATER, "canonical": LATER}, "delete"),
-        ({"is_index_planned": False}, "index_replaced"),
-        ({"document": FULL, "canonical": NO_INDEX}, "unreadable"),
-        ({"document": CHANGED, "canonical": FULL}, "unreadable"),
-        ({"document": NO_INDEX}, "index_replaced"),
-        ({"document": GONE, "canonical": NO_INDEX, **TRIED}, "index_replaced"),
-        ({"document": GONE}, "missing"),
-        ({"document": GONE, "is_kept": True, **TRIED}, "deleted_before"),
+        ({"item": LATER, "canonical_item": LATER}, "delete"),
+        ({"item": FULL, "canonical_item": NO_INDEX}, "unreadable"),
+        ({"item": CHANGED, "canonical_item": FULL}, "unreadable"),
+        ({"item": NO_INDEX}, "index_replaced"),
+        ({"item": GONE, "canonical_item": NO_INDEX, **TRIED}, "index_replaced"),
+        ({"item": GONE}, "missing"),
+        ({"item": GONE, "is_kept": True, **TRIED}, "deleted_before"),
         (TRIED, "delete"),
-        ({"is_kept": True, "canonical": GONE}, "decided"),
-        ({"document": GONE, "canonical": GONE}, "canonical_missing"),
-        ({"canonical": CHANGED}, "canonical_changed"),
-        ({"document": CHANGED}, "changed"),
-        ({"document": ELSEWHERE}, "changed"),
+        ({"is_kept": True, "canonical_item": GONE}, "decided"),
+        ({"item": GONE, "canonical_item": GONE}, "canonical_missing"),
+        ({"canonical_item": CHANGED}, "canonical_changed"),
+        ({"item": CHANGED}, "changed"),
+        ({"item": ELSEWHERE}, "changed"),
         # By the class of the texts as they are now; a person may decide otherwise, of texts that are as they were.
         ({"loss": "few"}, "delete"),
         ({"loss": "title"}, "not_allowed"),
         ({"loss": "unread"}, "not_allowed"),
         ({"loss": "title", "is_decided": True}, "delete"),
-        ({"loss": "title", "is_decided": True, "canonical": CHANGED}, "canonical_changed"),
+        ({"loss": "title", "is_decided": True, "canonical_item": CHANGED}, "canonical_changed"),
         ({"shown": {GOES: THEN, STAYS: THEN}, "matched": {GOES: THEN}}, "delete"),
         ({"shown": {STAYS: THEN}}, "changed"),
         ({"shown": {GOES: THEN}}, "canonical_changed"),
@@ -150,9 +154,9 @@ THEN, NOW = (3, 1), (4, 1)
     ],
 )
 def test_the_fate_of_a_line(changes, fate):
-    known = {"document": SAME, "canonical": SAME, "decided_by": {"news": {"body": False}}, "loss": "same"}
-    evidence = Evidence(is_index_planned=True, allowed={"same", "contained", "few"}, **known)
-    assert may_delete(PlannedRemoval(*PLANNED, 1, 0.9, "same"), replace(evidence, **changes)) == fate
+    known = {"item": SAME, "canonical_item": SAME, "decided_by": {"news": {"body": False}}, "loss": "same"}
+    known["allowed"] = {"same", "contained", "few"}
+    assert may_delete(PlannedRemoval(*PLANNED, 1, 0.9, "same"), **{**known, **changes}) == fate
 
 
 def test_what_a_plan_notes_of_a_document():

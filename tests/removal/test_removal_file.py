@@ -21,7 +21,7 @@ from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile, open_archived
 from es_simhash.removal.review import removal_summary
 from es_simhash.transport.protocol import Key
-from tests.servers.removals import decide_file, file_size_limit, leave_unfinished
+from tests.servers.removals import damage, decide_file, file_size_limit, leave_unfinished
 
 HEADER = PlanHeader(
     {"news": "u1"},
@@ -99,15 +99,16 @@ def test_the_digest_can_be_computed_by_anybody(path):
     assert hashlib.sha256(text.encode()).hexdigest() == sha256 == removal_summary(path)["plan"]
 
 
-@pytest.mark.parametrize("limit", [0, 1, 2, 9])
-def test_a_limit_keeps_the_most_similar(tmp_path, limit):
+def test_a_limit_keeps_the_most_similar(tmp_path):
     """The lines that are left out are those one would look at first; what is held back goes in no case."""
     similarities = [0.9, 0.8, 1.0]
     held = replace(removal(9, 0.7), loss="few")
-    write(tmp_path / "p", [held, *(removal(n, each) for n, each in enumerate(similarities))], limit=limit)
-    with RemovalFile(tmp_path / "p") as found:
-        assert [each.similarity for each in found.removals()] == [0.7, *sorted(similarities)[max(0, 3 - limit) :]]
-        assert found.count_lines("leaving") == min(3, limit)
+    for limit in (0, 1, 2, 9):
+        path = tmp_path / f"{limit}.db"
+        write(path, [held, *(removal(n, each) for n, each in enumerate(similarities))], limit=limit)
+        with RemovalFile(path) as found:
+            assert [each.similarity for each in found.removals()] == [0.7, *sorted(similarities)[max(0, 3 - limit) :]]
+            assert found.count_lines("leaving") == min(3, limit)
 
 
 def test_a_plan_that_is_not_finished_leaves_no_file(tmp_path):
@@ -221,61 +222,56 @@ def test_a_journal_of_another_program_is_refused(path):
             RemovalFile(name, writes=writes)
 
 
-def change(path, *statements):
-    """Change the file as another program could."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        for each in statements:
-            database.execute(each)
+CHANGES = [
+    ("CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM lines; END", "has other tables"),
+    ("CREATE VIEW v AS SELECT load_extension('x')", "has other tables"),
+    ("CREATE TABLE more (a)", "has other tables"),
+    ("DROP INDEX in_order", "has other tables"),
+    ("PRAGMA user_version(2)", "version 2, and this program reads 1"),
+    ("PRAGMA application_id(7)", "is not a file of a removal"),
+    ("PRAGMA journal_mode(WAL)", "is not a file of a removal"),
+    ("DELETE FROM removal", "has no header .*0 rows"),
+    ("INSERT INTO removal SELECT * FROM removal", "has no header .*2 rows"),
+    ("UPDATE removal SET header = '[]'", "has no header"),
+    ("UPDATE removal SET header = replace(header, '0.2', '7')", "has no header .*max_share 7"),
+    ("UPDATE removal SET header = replace(header, '0.2', 'true')", "has no header .*'max_share' is missing"),
+    (
+        "UPDATE removal SET header = replace(header, '\"news\": [', '\"n\": [')",
+        "has no header .*'decided_by' lacks",
+    ),
+    ("UPDATE removal SET header = replace(header, 'u1', 'u2')", "was changed after it was made"),
+    ("UPDATE removal SET sha256 = upper(sha256)", "was changed after it was made"),
+    ("DELETE FROM lines WHERE number = 1", "was changed after it was made"),
+    ("UPDATE lines SET line = replace(line, 'd1', 'd9')", "was changed after it was made"),
+    ("UPDATE lines SET similarity = 0.5 WHERE number = 2", "was changed after it was made"),
+    (r"""UPDATE removal SET header = replace(header, '"news"', '"n\ud800"')""", "has no header .*half a character"),
+    (
+        r"""UPDATE removal SET header = replace(header, '"latest"', '"\udc00"')""",
+        "has no header .*half a character",
+    ),
+    (r"""UPDATE lines SET line = replace(line, '"news"', '"\ud800"')""", "is not a line of a plan .*half a charac"),
+    ("UPDATE lines SET line = '{}'", "is not a line of a plan"),
+    ("UPDATE lines SET line = '7'", "is not a line of a plan"),
+    ("UPDATE lines SET line = replace(line, '0.85', '9' || printf('%0400d', 0))", "'similarity' is missing"),
+    ("UPDATE lines SET line = replace(line, ': \"same\"', ': \"love\"')", "'loss' is missing"),
+    ("UPDATE lines SET loss = 'few' WHERE number = 1", "was changed after it was made"),
+    ("UPDATE lines SET line = replace(line, '\"distance\": 3', '\"distance\": true')", "'distance' is missing"),
+    ("INSERT INTO lines VALUES (9, 0.9, 3, 'same', '{}')", "is not a line of a plan"),
+    ("INSERT INTO decisions VALUES (1, 'x', x'00', 'y')", "a file of decisions is not as it was"),
+]
 
 
-@pytest.mark.parametrize(
-    ("statement", "said"),
-    [
-        ("CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM lines; END", "has other tables"),
-        ("CREATE VIEW v AS SELECT load_extension('x')", "has other tables"),
-        ("CREATE TABLE more (a)", "has other tables"),
-        ("DROP INDEX in_order", "has other tables"),
-        ("PRAGMA user_version(2)", "version 2, and this program reads 1"),
-        ("PRAGMA application_id(7)", "is not a file of a removal"),
-        ("PRAGMA journal_mode(WAL)", "is not a file of a removal"),
-        ("DELETE FROM removal", "has no header .*0 rows"),
-        ("INSERT INTO removal SELECT * FROM removal", "has no header .*2 rows"),
-        ("UPDATE removal SET header = '[]'", "has no header"),
-        ("UPDATE removal SET header = replace(header, '0.2', '7')", "has no header .*max_share 7"),
-        ("UPDATE removal SET header = replace(header, '0.2', 'true')", "has no header .*'max_share' is missing"),
-        (
-            "UPDATE removal SET header = replace(header, '\"news\": [', '\"n\": [')",
-            "has no header .*'decided_by' lacks",
-        ),
-        ("UPDATE removal SET header = replace(header, 'u1', 'u2')", "was changed after it was made"),
-        ("UPDATE removal SET sha256 = upper(sha256)", "was changed after it was made"),
-        ("DELETE FROM lines WHERE number = 1", "was changed after it was made"),
-        ("UPDATE lines SET line = replace(line, 'd1', 'd9')", "was changed after it was made"),
-        ("UPDATE lines SET similarity = 0.5 WHERE number = 2", "was changed after it was made"),
-        (r"""UPDATE removal SET header = replace(header, '"news"', '"n\ud800"')""", "has no header .*half a character"),
-        (
-            r"""UPDATE removal SET header = replace(header, '"latest"', '"\udc00"')""",
-            "has no header .*half a character",
-        ),
-        (r"""UPDATE lines SET line = replace(line, '"news"', '"\ud800"')""", "is not a line of a plan .*half a charac"),
-        ("UPDATE lines SET line = '{}'", "is not a line of a plan"),
-        ("UPDATE lines SET line = '7'", "is not a line of a plan"),
-        ("UPDATE lines SET line = replace(line, '0.85', '9' || printf('%0400d', 0))", "'similarity' is missing"),
-        ("UPDATE lines SET line = replace(line, ': \"same\"', ': \"love\"')", "'loss' is missing"),
-        ("UPDATE lines SET loss = 'few' WHERE number = 1", "was changed after it was made"),
-        ("UPDATE lines SET line = replace(line, '\"distance\": 3', '\"distance\": true')", "'distance' is missing"),
-        ("INSERT INTO lines VALUES (9, 0.9, 3, 'same', '{}')", "is not a line of a plan"),
-        ("INSERT INTO decisions VALUES (1, 'x', x'00', 'y')", "a file of decisions is not as it was"),
-    ],
-)
-def test_a_file_of_others_is_data(path, statement, said):
+def test_a_file_of_others_is_data(path):
     """Whatever was changed, it is refused in one line that names it, for reading and for writing."""
-    change(path, statement)
-    for writes in (False, True):
-        with pytest.raises(InvalidInputError, match=said) as caught:
-            RemovalFile(path, writes=writes)
-        assert str(path) in str(caught.value)
-        assert "\n" not in str(caught.value)
+    whole = path.read_bytes()
+    for statement, said in CHANGES:
+        path.write_bytes(whole)
+        damage(path, statement)
+        for writes in (False, True):
+            with pytest.raises(InvalidInputError, match=said) as caught:
+                RemovalFile(path, writes=writes)
+            assert str(path) in str(caught.value)
+            assert "\n" not in str(caught.value)
 
 
 def named(number, name, **values):
@@ -287,44 +283,46 @@ def named(number, name, **values):
 LONGEST = "é" * 256
 
 
-@pytest.mark.parametrize(
-    ("lines", "header", "said"),
-    [
-        ([removal(1), removal(1, 0.8)], {}, "a document goes twice"),
-        ([removal(1), named(1, "canonical", id="other")], {}, "a document goes twice"),
-        ([removal(1), named(2, "canonical", id="d1", routing=None)], {}, "for one that goes itself"),
-        (
-            [named(1, "canonical", id="d2", routing=None), named(2, "canonical", id="d1", routing=None)],
-            {},
-            "for one that goes itself",
-        ),
-        ([named(1, "canonical", id="d1", routing=None)], {}, "its own canonical"),
-        ([named(1, "document", id="")], {}, "an id is empty"),
-        ([named(1, "canonical", id="")], {}, "an id is empty"),
-        ([named(1, "document", id=f"{LONGEST}x")], {}, "more than 512 bytes"),
-        ([named(1, "document", id=LONGEST), named(2, "document", id="a\0b")], {}, None),
-        ([named(1, "document", index="other")], {}, "none of the plan"),
-        ([named(1, "canonical", index="*")], {}, "none of the plan"),
-        *(
-            ([], {"index_uuids": {name: "u"}, "decided_by": {name: ()}}, "no index has the name")
-            for name in ("", "*", "news*", "a,b", "-news", "<news-{now}>", "..", "_all", "a/_doc/1", "other:news", "A")
-        ),
-    ],
-)
-def test_a_plan_that_others_wrote_names_what_a_plan_may(tmp_path, lines, header, said):
+def itself(number, stays):
+    """Return a line for which a document stays that another line may remove."""
+    return named(number, "canonical", id=stays, routing=None)
+
+
+LINES = [
+    ([removal(1), removal(1, 0.8)], "a document goes twice"),
+    ([removal(1), named(1, "canonical", id="other")], "a document goes twice"),
+    ([removal(1), itself(2, "d1")], "for one that goes itself"),
+    ([itself(1, "d2"), itself(2, "d1")], "for one that goes itself"),
+    ([itself(1, "d1")], "its own canonical"),
+    ([named(1, "document", id="")], "an id is empty"),
+    ([named(1, "canonical", id="")], "an id is empty"),
+    ([named(1, "document", id=f"{LONGEST}x")], "more than 512 bytes"),
+    ([named(1, "document", index="other")], "none of the plan"),
+    ([named(1, "canonical", index="*")], "none of the plan"),
+]
+NO_NAMES = ("", "*", "news*", "a,b", "-news", "<news-{now}>", "..", "_all", "a/_doc/1", "other:news", "A")
+
+
+def test_a_plan_that_others_wrote_names_what_a_plan_may(path):
     """Also where its digest is right: each document once, for one that stays, in an index of that very name."""
-    path = tmp_path / "removal.db"
-    with PlanWriter(path) as writer:
-        for line in lines:
-            writer.add(line)
-        writer.finish(replace(HEADER, count=len(lines), **header))
-    if said is None:
-        RemovalFile(path).close()
-        return
-    with pytest.raises(InvalidInputError, match=said) as caught:
-        RemovalFile(path)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
+
+    def forge(lines, **header):
+        path.unlink()
+        with PlanWriter(path) as writer:
+            for line in lines:
+                writer.add(line)
+            writer.finish(replace(HEADER, count=len(lines), **header))
+
+    names = [{"index_uuids": {name: "u"}, "decided_by": {name: ()}} for name in NO_NAMES]
+    cases = [(lines, {}, said) for lines, said in LINES] + [([], each, "no index has the name") for each in names]
+    for lines, header, said in cases:
+        forge(lines, **header)
+        with pytest.raises(InvalidInputError, match=said) as caught:
+            RemovalFile(path)
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
+    forge([named(1, "document", id=LONGEST), named(2, "document", id="a\0b")])
+    RemovalFile(path).close()
 
 
 def test_decisions_about_what_the_plan_does_not_name_decide_nothing(path):

@@ -10,6 +10,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from es_simhash import fingerprint, fingerprint_fields
 from es_simhash.client.dialects import ELASTICSEARCH
 from es_simhash.client.port import finish
 from es_simhash.errors import InvalidInputError
@@ -22,31 +23,37 @@ from tests.servers.archives import AT, delete, put_raw, raw_source, source_of, w
 from tests.servers.removals import ALL, TEXT, fill, lines_of
 from tests.servers.support import put, read_all, send_lines, stored_groups, texts
 
+BODY = "The café council approved the new bridge over the river on Tuesday after a long debate about its cost."
 ODD = [
-    '{"body": "one two three four", "odd": {"a": 1.10, "b": 1E400, "c": 12345678901234567890123, "d": -0.0}}',
-    '{ "body":"caf\\u00e9 \\ud83d\\ude00 \\/ tab\\t" ,"odd":{"z":1,"a":[1.0,1,1e0]},\t"b" : null}',
-    '{"body": "北京 ニュース", "odd": {"k": true, "": {"": []}}}',
+    '{"body": "BODY", "odd": {"a": 1.10, "b": 1E400, "c": 12345678901234567890123, "d": -0.0}}',
+    '{ "body":"BODY" ,"odd":{"s": "\\u00fc \\ud83d\\ude00 \\/ tab\\t", "z":1,"a":[1.0,1,1e0]},\t"b" : null}',
+    '{"odd": {"k": true, "": {"": []}, "s": "北京 ニュース"}, "body": ["BODY"]}',
 ]
 
 
-def test_every_document_comes_back_byte_for_byte(server, made, simhash, tmp_path):
-    """Id, routing and every byte of ``_source``: numbers, escapes, order and white space."""
-    rows = [(made, f"id/{n} ü\u202e", "r ö" if n == 1 else None, source, "c") for n, source in enumerate(ODD)]
-    for index, id_, routing, source, _ in rows:
-        put_raw(server, index, id_, source, routing)
-    before = [raw_source(server, index, id_, routing) for index, id_, routing, *_ in rows]
-    path = write_archive(tmp_path / "removed.db", rows)
-    for index, id_, routing, *_ in rows:
-        more = {} if routing is None else {"routing": routing}
-        send_lines(server, [{"delete": {"_index": index, "_id": id_, **more}}])
-    assert [each.action for each in simhash.restore(path, dry_run=True)] == ["would restore"] * 3
-    assert read_all(server, made) == {}
-    records = list(simhash.restore(path))
-    assert [(each.action, each.id, each.index, each.routing) for each in records] == [
-        ("restored", id_, made, routing) for _, id_, routing, *_ in rows
-    ]
-    assert [raw_source(server, index, id_, routing) for index, id_, routing, *_ in rows] == before
-    assert [each.action for each in simhash.restore([path])] == ["exists"] * 3
+def test_every_document_comes_back_byte_for_byte(server, made, simhash, plan):
+    """Id, routing and every byte of ``_source``: numbers, escapes, order and white space; in the file as well."""
+    own = json.dumps(fingerprint_fields(fingerprint(BODY)))
+    put_raw(server, made, "a", json.dumps({"body": BODY, **json.loads(own)}))
+    keys = [(f"id/{n} ü\u202e", "r ö" if n == 1 else None) for n in range(3)]
+    for (id_, routing), source in zip(keys, ODD, strict=True):
+        put_raw(server, made, id_, f"{source[:-1].replace('BODY', BODY)}, {own[1:]}", routing)
+    before = [raw_source(server, made, *key) for key in keys]
+    simhash.plan_removal(made, plan, **ALL)
+    assert {each.id: each.action for each in simhash.apply_removal(plan)} == {id_: "deleted" for id_, _ in keys}
+    server.request("POST", f"/{made}/_refresh")
+    assert read_all(server, made).keys() == {"a"}
+    archived = {line["_id"]: line for line in lines_of(plan)}
+    assert [archived[id_]["text"].encode() for id_, _ in keys] == before
+    assert [archived[id_]["canonical"]["id"] for id_, _ in keys] == ["a"] * 3
+    assert [each.action for each in simhash.restore(plan, dry_run=True)] == ["would restore"] * 3
+    assert read_all(server, made).keys() == {"a"}
+    records = list(simhash.restore(plan))
+    assert {(each.action, each.index, each.id, each.routing) for each in records} == {
+        ("restored", made, *key) for key in keys
+    }
+    assert [raw_source(server, made, *key) for key in keys] == before
+    assert [each.action for each in simhash.restore([plan])] == ["exists"] * 3
 
 
 def sign(path, **changes):
@@ -173,8 +180,10 @@ def test_what_is_there_is_not_changed(server, made, simhash, tmp_path):
     assert raw_source(server, made, "other") == b'{"n": 2, "body": "one two three"}'
 
 
-def test_groups_are_right_afterwards(server, index, simhash, tmp_path):
+@pytest.mark.parametrize("most", [10, 1_000])
+def test_groups_are_right_afterwards(server, index, simhash, tmp_path, monkeypatch, most):
     """Whichever documents were removed, canonicals too, the groups are what they were before."""
+    monkeypatch.setattr(regroup, "MOST_IDS", most)  # after a large restore all groups are judged
     simhash.create_index(index, text_field="body")
     documents = [{"_id": f"d{n:03d}", "body": text} for n, text in enumerate(texts(60, edits=2))]
     for _ in simhash.ingest(index, documents, verify=False):
@@ -194,10 +203,8 @@ def test_groups_are_right_afterwards(server, index, simhash, tmp_path):
     assert {id_: bare(source) for id_, source in now.items()} == {id_: bare(source) for id_, source in first.items()}
 
 
-@pytest.mark.parametrize("most", [0, 1_000])
-def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, tmp_path, monkeypatch, most):
+def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, tmp_path):
     """A document may belong to a canonical that came meanwhile, into an index that was planned with its own."""
-    monkeypatch.setattr(regroup, "MOST_IDS", most)  # after a large restore all groups are judged
     names = [f"{index}-{n}" for n in range(3)]
     for name in names:
         simhash.create_index(name, text_field="body", settings={"number_of_shards": 1, "number_of_replicas": 0})

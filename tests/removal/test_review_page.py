@@ -216,9 +216,14 @@ def decided(plan, file):
 
 
 def test_boxes_of_removals_and_groups(browser, show):
-    """They agree, are counted, and give a file that apply takes."""
+    """They agree, are counted, and give a file that apply takes; one box is for a whole class."""
     plan = show(*GROUPS)
-    assert told(browser) == "0 kept, 10 of 10 still go"
+    box = "document.querySelector('.band > .decide input')"
+    tick(browser, "d1")
+    assert browser.run(f"[{box}.checked, {box}.indeterminate]") == [False, True]
+    for count_of in ("10 kept, 0 of 10 still go", "0 kept, 10 of 10 still go"):
+        browser.run(f"{box}.click()")
+        assert told(browser) == count_of
     assert browser.run("document.querySelectorAll('article .decide input').length") == 19  # a group of one has no box
     tick(browser, "d1")
     assert (state(browser, "d1"), state(browser, "d1", 1), state(browser, "d4", 1)) == (True, None, None)
@@ -257,27 +262,17 @@ def test_what_is_held_back_goes_if_somebody_says_so(browser, show, tmp_path):
     assert browser.log == []
 
 
-def test_a_whole_class(browser, show):
-    """One box keeps all of it, and shows where a part is kept."""
-    plan = show(*GROUPS)
-    box = "document.querySelector('.band > .decide input')"
-    tick(browser, "d1")
-    assert browser.run(f"[{box}.checked, {box}.indeterminate]") == [False, True]
-    browser.run(f"{box}.click()")
-    assert (told(browser), state(browser, "alone")) == ("10 kept, 0 of 10 still go", True)
-    tick(browser, "d1")
-    assert browser.run(f"[{box}.checked, {box}.indeterminate]") == [False, True]
-    fill_in(browser)
-    assert kept(plan, browser.saved()) == {id_ for id_, _ in GROUPS} - {"d1"}
-    browser.run(UNFOLD)
-    assert ("checkbox", "Keep the whole class of 10: The same letters and numbers") in browser.names()
-
-
 def test_lines_that_are_not_in_full(browser, show, monkeypatch):
-    """They have the same boxes, and a group has removals among both."""
+    """They have the same boxes, a group has removals among both, and a search finds them, and opens their class."""
     monkeypatch.setattr(page_module, "FULL", 4)
     plan = show(*((f"d{n:02d}", f"c{n % 3}") for n in range(30)))
-    assert browser.run("document.querySelectorAll('article').length") == 4
+    assert browser.run("[document.querySelectorAll('article, .band[open]').length]") == [4]
+    for word, number in (("would go for", 0), ("keep the words", 4), ("d29", 1)):  # a search means the documents
+        browser.run(f"document.querySelector('#query').value = {word!r}")
+        browser.run("document.querySelector('#find button').click()")
+        said = "1 removal matches" if number == 1 else f"{number} removals match"
+        assert browser.run("document.querySelector('#found').textContent") == said
+    assert browser.run("document.querySelectorAll('.band[open]').length") == 1
     tick(browser, "d00", 1)
     tick(browser, "d02")
     assert told(browser) == "11 kept, 19 of 30 still go"
@@ -314,7 +309,6 @@ def test_going_on_with_a_file(browser, show, tmp_path):
                 "decides about what is not in this plan",
             ),
             (whole | {"version": 2}, "is not a file of decisions"),
-            (whole | {"keep": {}}, "is not a file of decisions"),
             (whole | {"keep": [None, 7]}, "decides about what is not in this plan"),
             (None, "is not a file of decisions"),
         ]
@@ -347,21 +341,13 @@ def test_a_file_is_added_to_what_is_decided(browser, show, tmp_path):
     assert decided(plan, browser.saved())[1][0] == "Bob"
 
 
-def test_nobody_decides_without_a_name(browser, show):
-    """The page does not give a file that apply refuses."""
-    plan = show(*GROUPS)
-    for blank in ("", "  "):
-        fill_in(browser, by=blank)
-    assert browser.run("document.querySelector('#said').textContent") == "Say who decides: it is recorded."
-    assert not browser.downloads.exists()
-    assert browser.run("document.querySelector('#by').maxLength") == 200
-    fill_in(browser, by=" Ann ", reason="x" * 1_000)
-    assert decided(plan, browser.saved())[1] == ("Ann", "x" * 1_000)
-
-
 def test_hostile_keys_come_back_as_they_are(browser, show):
     """In the page, in the file, and in the program."""
     plan = show((HOSTILE, "s" + HOSTILE), ("x" + HOSTILE, "s" + HOSTILE), ("plain", "c"), routing=HOSTILE)
+    for blank in ("", "  "):  # apply would refuse such a file
+        fill_in(browser, by=blank)
+    assert browser.run("document.querySelector('#said').textContent") == "Say who decides: it is recorded."
+    assert not browser.downloads.exists()
     browser.run("document.querySelectorAll('article .decide input')[1].click()")
     fill_in(browser, by="Ann </script>", reason=HOSTILE.replace("\ud800", ""))
     assert decided(plan, browser.saved())[0] == {Key("news", id_, HOSTILE) for id_ in (HOSTILE, "x" + HOSTILE)}
@@ -387,20 +373,8 @@ def test_the_keyboard_and_a_screen_reader(browser, show):
         assert ("textbox", label) in names
     assert ("button", "Make the file of decisions") in names
     assert all(name for role, name in names if role in ("checkbox", "textbox", "button", "searchbox"))
+    assert ("checkbox", "Keep the whole class of 10: The same letters and numbers") in names
     assert browser.run("document.querySelector('#count span').role") == "status"
-
-
-def test_words_of_the_boxes_are_not_found(browser, show, monkeypatch):
-    """A search means the documents, whether they are there in full or not; it opens their classes."""
-    monkeypatch.setattr(page_module, "FULL", 6)
-    show(*GROUPS)
-    assert browser.run("document.querySelectorAll('.band[open]').length") == 0
-    for word, number in (("would go for", 0), ("keep the words", 6), ("alone", 1)):
-        browser.run(f"document.querySelector('#query').value = {word!r}")
-        browser.run("document.querySelector('#find button').click()")
-        said = "1 removal matches" if number == 1 else f"{number} removals match"
-        assert browser.run("document.querySelector('#found').textContent") == said
-    assert browser.run("document.querySelectorAll('.band[open]').length") == 1
 
 
 def test_without_javascript(browser, show, tmp_path):

@@ -147,6 +147,13 @@ def events_of(path):
         return database.execute(f"{query} ORDER BY events.line, events.number").fetchall()
 
 
+def damage(path, *statements):
+    """Change the file of a removal as another program could."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        for statement in statements:
+            database.execute(statement)
+
+
 def decide_file(path, plan, keep, remove=(), *, by="Ann", reason="", at="2026-11-27T10:00:00Z"):
     """Write a file of decisions about the plan with the SHA-256 *plan*, and return its name."""
     names = ("index", "id", "routing")

@@ -188,8 +188,8 @@ class AsyncRemovalMethods(AsyncBase):
             path:
                 File of a removal, or several; of two versions of a document the first is restored.
             index:
-                Where all documents go, instead of the indices that they were removed from: an index, an alias with a
-                write index, or a data stream. It must have the same scheme.
+                Where all documents go, instead of the indices that they were removed from: an index or a data stream.
+                It must have the same scheme.
             dry_run:
                 Change nothing, and yield what would be done.
             progress:
