@@ -52,11 +52,11 @@ async def find_shown(server: Port, index: Index, resolved: Resolved, asked: Sequ
     ]
     top = [form for usual in KINDS.values() for word in usual for form in (word, word.title(), word.replace("_", ""))]
     wanted = [field for field in dict.fromkeys([*names, *top]) if field not in texts]
-    # First those documents that have a title, as far as it can be searched: a guard rail needs it.
+    # A title counts that none of the documents below has, as far as it can be searched: a guard rail needs it.
     titles = [title for title in names if _last(title) in _usual("title") and title not in texts][:MOST_NAMES]
     with_values = [{"exists": {"field": title}} for title in titles]
-    query = {"filter": [{"exists": {"field": f"{server.prefix}.fingerprint"}}], "should": with_values}
-    body: dict[str, Any] = {"query": {"bool": query}, "_source": wanted, "size": DOCUMENTS}
+    query = {"exists": {"field": f"{server.prefix}.fingerprint"}}
+    body: dict[str, Any] = {"query": query, "_source": wanted, "size": DOCUMENTS}
     if titles:
         body["aggs"] = {"titles": {"filters": {"filters": with_values}}}
     answer = await server.patient.search(index=index, body=body)

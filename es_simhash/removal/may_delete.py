@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.fields import read_text, read_values
@@ -76,8 +75,7 @@ class Comparer:
             stays: _Read | LeftOut | None = None
             for row, canonical, distance in pairs:
                 stays = stays or self._read(canonical, items[canonical.key])
-                goes = self._read(row, items[row.key])
-                judged.append(self._judge(goes, stays, distance))
+                judged.append(self._judge(self._read(row, items[row.key]), stays, distance))
         return judged
 
     def _judge(self, goes: _Read | LeftOut, stays: _Read | LeftOut, distance: int) -> Compared:
@@ -106,7 +104,7 @@ class Comparer:
         values, cut = self._values(source, row.index)
         digest = digest_of(source, self.decided_by[row.index])
         planned = PlannedDocument(row.id, row.index, row.routing, *version_of(item), digest, values, cut)
-        return _Read(planned, document, self.measure)
+        return _Read(planned, document, self.measure.prepare([document.text.text])[0])
 
     def _values(self, source: Mapping[str, Any], index: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Return the values to note in the plan, and the names of those that were cut."""
@@ -125,17 +123,12 @@ class Comparer:
         return values, tuple(cut)
 
 
-@dataclass(frozen=True)
-class _Read:
+class _Read(NamedTuple):
     """A document as it is now: what the plan notes of it, and what is compared."""
 
     planned: PlannedDocument
     document: Document
-    measure: TextMeasure
-
-    @cached_property
-    def shingles(self) -> Any:
-        return self.measure.prepare([self.document.text.text])[0]
+    shingles: Any
 
 
 def digest_of(source: Mapping[str, Any], fields: Decisive) -> str:

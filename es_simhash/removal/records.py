@@ -149,7 +149,14 @@ T = TypeVar("T")
 
 
 def in_parts(items: Iterable[T], size_of: Callable[[T], int], most: int, largest: int) -> Iterator[list[T]]:
-    """Yield *items* in parts of *most*, or of fewer that are about *largest* together."""
+    """
+    Yield *items* in parts of *most*, or of fewer that are about *largest* together.
+
+    >>> list(in_parts([1, 2, 1, 1, 1, 9, 1], int, 3, 5))
+    [[1, 2, 1], [1, 1, 9], [1]]
+    >>> list(in_parts([4, 9, 1, 1], int, 3, 5))
+    [[4, 9], [1, 1]]
+    """
     part: list[T] = []
     size = 0
     for item in items:

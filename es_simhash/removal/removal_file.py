@@ -122,10 +122,11 @@ class Lines:
         with self._reading(), closing(self._db.execute(query, self._asked(which))) as found:
             numbers = array("q", (number for (number,) in found))
         for begin in range(0, len(numbers), size):
-            part = numbers[begin : begin + size]
-            marks = ", ".join("?" * len(part))
-            query = f"SELECT number, similarity, distance, loss, line FROM lines WHERE number IN ({marks}) {_ORDER}"
-            yield self._all(query, part)
+            part = json.dumps(list(numbers[begin : begin + size]))
+            named = "number IN (SELECT value FROM json_each(?))"
+            yield self._all(
+                f"SELECT number, similarity, distance, loss, line FROM lines WHERE {named} {_ORDER}", [part]
+            )
 
     def _asked(self, which: Which) -> tuple[str, ...]:
         return which, *(json.dumps(list(named)) for named in (self.allowed, self.decided, self.staying))

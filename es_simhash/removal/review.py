@@ -156,13 +156,14 @@ class Review:
 
     def text(self, *, limit: int | None = None) -> Iterator[str]:
         """Yield the review as lines, what loses most first; line breaks and controls of the documents are in them."""
+        header = self._removal.header
         yield from summary_lines(self.summary, self.facts())
         if self.summary.losses and limit != 0:
             yield ""
             yield "[-words-] are only in the document that would go, {+words+} only in what stays"
         for removal in islice(self.removals(), limit):
             yield ""
-            yield from self.lines_of(removal)
+            yield from removal_lines(removal, header, goes_now=removal.loss in header.allowed)
 
     def facts(self, say: Say = in_english, *, is_page: bool = False) -> dict[str, str]:
         """
@@ -195,10 +196,6 @@ class Review:
         if refused := [refusal.said(say) if is_page else refusal.refusal() for refusal in found]:
             facts["will be refused"] = "; ".join(refused)
         return {**facts, "SHA-256": removal.sha256}
-
-    def lines_of(self, removal: PlannedRemoval) -> Iterator[str]:
-        """Yield a line of the plan for people; of what the plan holds back it says so."""
-        return removal_lines(removal, self._removal.header, goes_now=removal.loss in self._removal.allowed)
 
     def removals(self) -> Iterator[PlannedRemoval]:
         """Yield the lines by class, what loses most first, and the least similar of a class."""

@@ -23,7 +23,10 @@ from tests.servers.removals import (
     sources,
 )
 
+on_one_product = pytest.mark.parametrize("server", ["elasticsearch"], indirect=True)
 
+
+@on_one_product
 def test_the_archive_has_the_last_source_after_a_kill(server, index, simhash, plan, monkeypatch):
     """A document that was archived, and then written before the next run deleted it, is archived again."""
     for number in (1, 2):
@@ -92,6 +95,7 @@ def test_nothing_goes_that_the_file_does_not_give_back(server, index, simhash, p
     }
 
 
+@on_one_product
 def test_a_text_that_is_lost_does_not_keep_others_from_coming_back(server, index, simhash, plan, monkeypatch):
     """The canonical of both is gone; one was deleted by an earlier run, and its text is damaged since."""
     fill(server, index, simhash, {"a": TEXT, "b": TEXT.upper(), "c": TEXT.lower()})
@@ -106,6 +110,7 @@ def test_a_text_that_is_lost_does_not_keep_others_from_coming_back(server, index
     assert found == {"b": ("restored", "canonical_missing"), "c": ("deleted", "unarchived")}
 
 
+@on_one_product
 def test_what_was_copied_elsewhere_was_deleted_all_the_same(server, index, simhash, plan):
     """A new run knows it, and looks at its canonical."""
     fill(server, index, simhash, copies(1))

@@ -20,6 +20,7 @@ from tests.servers.removals import (
     take,
 )
 
+pytestmark = pytest.mark.parametrize("server", ["elasticsearch"], indirect=True)
 KEPT = ("kept", "decided")
 DELETED = ("deleted", None)
 

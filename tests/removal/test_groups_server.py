@@ -13,6 +13,7 @@ from tests.servers.removals import ALL, delete_duplicates, outcomes, plan_again
 from tests.servers.support import ONE_SHARD, put, read_all, stored_groups
 
 TEXT, OTHER, MORE = (" ".join(f"{name}{n}" for n in range(50)) for name in ("word", "other", "more"))
+on_one_product = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
 LONGER = f"{MORE} {TEXT} {OTHER}"
 
 
@@ -55,26 +56,18 @@ def test_survivors_of_an_ingest_that_tagged_by_arrival(server, index, simhash, p
     assert simhash.reconcile(index, dry_run=True).changed == 0
 
 
-def test_a_removal_that_ends_before_the_groups_are_right(server, index, sync_simhash, plan):
-    """The same call goes on with them."""
-    tag(sync_simhash, index, {"z": TEXT, "a": TEXT})
-    records = delete_duplicates(sync_simhash, index, plan, **ALL)
-    assert next(records).action == "deleted"
-    records.close()
-    assert duplicates(server, index) == {"a": "z"}
-    again = sync_simhash.apply_removal(plan)
-    assert outcomes(again) == {"z": ("deleted", None)}
-    assert duplicates(server, index) == {}
-
-
-def test_groups_that_are_refused_are_done_by_the_same_call(server, index, sync_simhash, run, plan, monkeypatch):
-    """The command fails until its groups are right."""
+@on_one_product
+def test_groups_that_are_not_right_are_done_by_the_same_call(server, index, sync_simhash, run, plan, monkeypatch):
+    """Where the caller left, or they were refused: the command fails until its groups are right."""
     tag(sync_simhash, index, {"z": TEXT, "a": TEXT})
 
     async def refuse(*_, **__):
         return Reconciled(1, 1, 0, 0, (Failure("refused", index, "a", 429, "busy"),), is_settled=False)
 
-    assert run("plan", index, "--max-share", "1", "--out", plan).exit_code == 0
+    records = delete_duplicates(sync_simhash, index, plan, **ALL)
+    assert next(records).action == "deleted"
+    records.close()
+    assert duplicates(server, index) == {"a": "z"}
     command = ("apply", plan, "--yes")
     with monkeypatch.context() as patch:
         patch.setattr(regroup, "reconcile", refuse)
@@ -103,6 +96,7 @@ def test_removals_at_once(server, index, sync_simhash, tmp_path):
     assert sync_simhash.reconcile(index, dry_run=True).changed == 0
 
 
+@on_one_product
 def test_one_of_several_indices_that_are_grouped_together(server, index, simhash, plan):
     """Its groups are made right alone; a reconcile over all makes them what they were."""
     news, wires = f"{index}-news", f"{index}-wires"
@@ -121,6 +115,7 @@ def test_one_of_several_indices_that_are_grouped_together(server, index, simhash
     assert stored_groups(read_all(server, f"{index}-*")) == before
 
 
+@on_one_product
 def test_an_index_that_was_made_anew_is_no_index_of_the_plan(server, index, simhash, plan):
     """What the plan deletes takes no document of it into another group, though it stands behind the same names."""
     news, wires = f"{index}-news", f"{index}-wires"
@@ -214,6 +209,7 @@ def test_canonicals_that_an_alias_hides(server, index, simhash, plan):
     assert simhash.reconcile(index, dry_run=True).changed == 0
 
 
+@on_one_product
 def test_another_index_has_a_document_of_that_id(server, index, simhash, plan):
     """The duplicates of the one that was removed are judged, though its namesake is a canonical."""
     news, wires = f"{index}-news", f"{index}-wires"

@@ -33,6 +33,8 @@ from tests.servers.removals import (
 from tests.servers.support import ONE_SHARD, put, send_lines
 
 CUT = TEXT.removesuffix(" and its use.")
+on_one_product = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+"""What a server decides differs in none of these."""
 
 
 def described(plan):
@@ -104,6 +106,7 @@ def test_a_text_too_short_to_say_anything_goes_for_no_other(server, index, simha
     assert (sorted(lines_of(plan)), made.left_out.get("too_short", 0)) == (gone, short)
 
 
+@on_one_product
 def test_without_text_fields_is_no_plan(server, index, simhash, plan):
     """Nothing says which texts to compare."""
     simhash.create_index(index, settings=ONE_SHARD)
@@ -204,6 +207,7 @@ def test_only_what_loses_nothing_goes(server, index, simhash, plan):
     assert sources(server, index).keys() == {"a", "few", "tit"}
 
 
+@on_one_product
 def test_parts_of_a_whole_lose_nothing_of_each_other(server, index, simhash, plan):
     """Each line is judged against the document that stays, and never against one that goes."""
     parts = [TEXT, OTHER, "Two ships came in from the south, and nobody knew where they had been."]
@@ -229,6 +233,7 @@ def test_an_index_that_was_replaced(server, index, simhash, plan):
     assert sources(server, index).keys() == documents.keys()
 
 
+@on_one_product
 def test_a_full_disk_deletes_nothing(server, index, sync_simhash, plan, monkeypatch):
     """The error names the file; with room again the same command goes on."""
     fill(server, index, sync_simhash, copies(20))
@@ -243,6 +248,7 @@ def test_a_full_disk_deletes_nothing(server, index, sync_simhash, plan, monkeypa
     assert sources(server, index).keys() == {"a", "r"}
 
 
+@on_one_product
 def test_long_documents_are_taken_a_few_at_a_time(server, index, sync_simhash, plan, monkeypatch):
     """As many as fit in memory, by the last ones; of those that are deleted, short ones are not counted."""
     fill(server, index, sync_simhash, {f"{n:02d}": f"{TEXT} " * 200 for n in range(9)} | copies(5))
@@ -270,6 +276,7 @@ def test_long_documents_are_taken_a_few_at_a_time(server, index, sync_simhash, p
     assert sources(server, index).keys() == {"00", "r"}
 
 
+@on_one_product
 def test_one_process_at_a_time(server, index, sync_simhash, plan, monkeypatch):
     """The second is refused; so is a reader, which would see what is not whole."""
     fill(server, index, sync_simhash, copies(2))
@@ -302,6 +309,7 @@ def test_fields_to_show_are_found(server, index, simhash, plan):
     assert read_plan(plan).header.shown == {"url": "url", "Headline": "title"}
 
 
+@on_one_product
 def test_a_plan_that_others_wrote_deletes_what_its_texts_allow(server, index, simhash, plan):
     """Its digest is right, and it says that nothing is lost; what does not fit the index is not deleted."""
     texts = {"a": TEXT, "b": TEXT, "c": f"{OTHER} {OTHER}"}
@@ -331,7 +339,7 @@ def test_a_plan_that_others_wrote_deletes_what_its_texts_allow(server, index, si
     assert sources(server, index).keys() == {"a", "c"}
 
 
-@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+@on_one_product
 def test_more_indices_than_a_request_can_name(server, index, simhash, plan):
     """Their names are longer than the first line of a request may be: all of the removal, and its undoing."""
     names = [f"{index}-{'x' * 200}-{number:02d}" for number in range(20)]
@@ -352,6 +360,7 @@ def test_more_indices_than_a_request_can_name(server, index, simhash, plan):
         server.remove(name)
 
 
+@on_one_product
 def test_commands_go_on_after_a_kill(server, index, simhash, plan):
     """Also where the file has a journal: whoever opens it next takes the change back, a reader too."""
     fill(server, index, simhash, copies(2))
@@ -368,6 +377,7 @@ def test_commands_go_on_after_a_kill(server, index, simhash, plan):
         assert sources(server, index) == expected
 
 
+@on_one_product
 def test_no_plan_takes_a_large_group(server, index, simhash, plan, monkeypatch):
     """Of many duplicates none goes, unless that is allowed."""
     monkeypatch.setattr(guard_rails, "FEWEST_LARGE", 5)

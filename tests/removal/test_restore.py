@@ -135,15 +135,6 @@ def test_a_document_that_others_write_meanwhile(archive, wanted):
         assert (store.docs["d4"]["source"]["body"] == TEXTS["d4"]) == restored
 
 
-def test_a_refused_document_does_not_stop_the_others(archive):
-    """It is reported with the server's words."""
-    store = make_store()
-    store.refuse = lambda header: 400 if header["_id"] == "d2" else None
-    run = carry_out(restore(context(), [archive]), store)
-    assert {each.id: each.kind for each in run.emitted if not each.is_done} == {"d2": "refused"}
-    assert set(store.docs) == set(TEXTS) - {"d2"}
-
-
 def test_a_document_that_stands_twice(archive, tmp_path, monkeypatch):
     """In two files: it is restored once; its second line finds it there. In one batch, and in two."""
     other = tmp_path / "other.db"
@@ -154,28 +145,17 @@ def test_a_document_that_stands_twice(archive, tmp_path, monkeypatch):
         assert [each.action for each in run.emitted] == ["restored"] * 6 + ["exists"] * 6
 
 
-def test_a_document_that_cannot_be_read_is_not_written(archive):
-    """Nobody could say whether it was there."""
-    store = make_store()
-    mget = store.mget
-
-    def unreadable(body):
-        answer = mget(body)
-        return {"docs": [{**each, "error": {"type": "x"}} if each["_id"] == "d3" else each for each in answer["docs"]]}
-
-    store.mget = unreadable
-    run = carry_out(restore(context(), [archive]), store)
-    assert {each.id: each.kind for each in run.emitted if not each.is_done} == {"d3": "unreadable"}
-    assert set(store.docs) == set(TEXTS) - {"d3"}
-
-
-def test_a_dry_run_writes_nothing(archive):
-    """It only reads."""
-    store = make_store()
-    run = carry_out(restore(context(), [archive], dry_run=True), store)
-    assert [each.action for each in run.emitted] == ["would restore"] * 6
-    assert not {"bulk", "put_mapping"} & set(run.apis)
-    assert set(store.docs) == {"d0"}
+def test_one_of_many_is_not_written(archive):
+    """Where it is refused; and where it cannot be read, because nobody could say whether it was there."""
+    for kind in ("refused", "unreadable"):
+        store = make_store()
+        if kind == "refused":
+            store.refuse = lambda header: 400 if header["_id"] == "d3" else None
+        else:
+            store.broken.add("d3")
+        run = carry_out(restore(context(), [archive]), store)
+        assert {each.id: each.kind for each in run.emitted if not each.is_done} == {"d3": kind}
+        assert set(store.docs) == set(TEXTS) - {"d3"}
 
 
 @pytest.mark.parametrize("type_", ["dense_vector", "knn_vector"])

@@ -14,7 +14,7 @@ from es_simhash import fingerprint, fingerprint_fields
 from es_simhash.client.dialects import ELASTICSEARCH
 from es_simhash.client.port import finish
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal import regroup, restore
+from es_simhash.removal import regroup
 from es_simhash.removal.records import Archived
 from es_simhash.removal.removal_file import RemovalFile, digest_lines
 from es_simhash.removal.sqlite_file import DamagedError
@@ -23,6 +23,7 @@ from tests.servers.archives import AT, delete, put_raw, raw_source, source_of, w
 from tests.servers.removals import ALL, TEXT, fill, lines_of
 from tests.servers.support import put, read_all, send_lines, stored_groups, texts
 
+on_one_product = pytest.mark.parametrize("server", ["elasticsearch"], indirect=True)
 BODY = "The café council approved the new bridge over the river on Tuesday after a long debate about its cost."
 ODD = [
     '{"body": "BODY", "odd": {"a": 1.10, "b": 1E400, "c": 12345678901234567890123, "d": -0.0}}',
@@ -66,6 +67,7 @@ def sign(path, **changes):
         database.commit()
 
 
+@on_one_product
 def test_a_view_from_elsewhere_groups_nothing_there(server, index, simhash, tmp_path):
     """Of what the file calls its view, only the indices of the plan are grouped."""
     path, other = tmp_path / "removal.db", f"{index}-other"
@@ -84,6 +86,7 @@ def test_a_view_from_elsewhere_groups_nothing_there(server, index, simhash, tmp_
     assert simhash.reconcile(index, dry_run=True).changed == 0
 
 
+@on_one_product
 def test_a_file_from_elsewhere_does_what_its_plan_says(server, index, simhash, tmp_path):
     """Of rows and lines about other indices, none counts: nothing is created or deleted there."""
     path = tmp_path / "removal.db"
@@ -112,6 +115,7 @@ def test_a_file_from_elsewhere_does_what_its_plan_says(server, index, simhash, t
     assert [read_all(server, name).keys() for name in (index, f"{index}-other")] == [{"a", "b", "c"}] * 2
 
 
+@on_one_product
 def test_a_plan_whose_header_is_lost_names_no_index(server, made, sync_simhash, tmp_path):
     """Then the user names it."""
     path = write_archive(tmp_path / "removed.db", [(made, "b", None, source_of("one two three"), "c")])
@@ -125,6 +129,7 @@ def test_a_plan_whose_header_is_lost_names_no_index(server, made, sync_simhash, 
         assert [(each.action, each.kind) for each in records] == [wanted]
 
 
+@on_one_product
 def test_the_prefix_is_that_of_the_removal(server, index, simhash, make_simhash, tmp_path):
     """Whatever that of the client is: for what is checked, and for the groups that are put right."""
     path, other = tmp_path / "removal.db", make_simhash(prefix="words_hash")
@@ -203,6 +208,7 @@ def test_groups_are_right_afterwards(server, index, simhash, tmp_path, monkeypat
     assert {id_: bare(source) for id_, source in now.items()} == {id_: bare(source) for id_, source in first.items()}
 
 
+@on_one_product
 def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, tmp_path):
     """A document may belong to a canonical that came meanwhile, into an index that was planned with its own."""
     names = [f"{index}-{n}" for n in range(3)]
@@ -298,6 +304,7 @@ def test_tags_are_undone(server, index, simhash):
     assert simhash.reconcile(index, max_distance=5).is_settled
 
 
+@on_one_product
 def test_what_is_no_removal_restores_nothing(server, made, simhash, tmp_path):
     """Not even from the files before it."""
     good = write_archive(tmp_path / "good.db", [(made, "d", None, source_of("one two three"), "c")])
@@ -308,6 +315,7 @@ def test_what_is_no_removal_restores_nothing(server, made, simhash, tmp_path):
     assert read_all(server, made) == {}
 
 
+@on_one_product
 def test_the_command(server, made, run, tmp_path):
     """Counts, the outcome of each document in the report, and exit codes."""
     rows = [(made, f"d{n}", None, source_of(f"text number {n} of some"), "c") for n in range(4)]
@@ -325,14 +333,3 @@ def test_the_command(server, made, run, tmp_path):
     (tmp_path / "no").write_text('{"_id": 1}\n')
     result = run("restore", tmp_path / "no")
     assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1), result.stderr
-
-
-def test_no_line_of_an_archive_is_lost_between_batches(server, made, sync_simhash, tmp_path, monkeypatch):
-    """More lines than a batch, and lines too long to share one."""
-    rows = [(made, f"d{n:02d}", None, source_of("x " * (900 if n % 5 == 0 else 2) + str(n)), "c") for n in range(23)]
-    path = write_archive(tmp_path / "removed.db", rows)
-    monkeypatch.setattr(restore, "BATCH_DOCUMENTS", 4)
-    monkeypatch.setattr(restore, "BATCH_CHARACTERS", 2_000)
-    assert [each.id for each in sync_simhash.restore(path)] == [row[1] for row in rows]
-    assert len(read_all(server, made)) == 23
-    assert {each["line"] for each in lines_of(path)} == set(range(23))

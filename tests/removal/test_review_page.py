@@ -288,57 +288,45 @@ def test_lines_that_are_not_in_full(browser, show, monkeypatch):
 
 
 def test_going_on_with_a_file(browser, show, tmp_path):
-    """The boxes, the name and the reason come back; one of another plan, or no such file, changes nothing."""
+    """Boxes, name and reason come back; nothing that is ticked or written is lost; no other file changes anything."""
     plan = show(*GROUPS)
     tick(browser, "d0", 1)
     tick(browser, "d1")
     fill_in(browser, reason="")
     file = shutil.copy(browser.saved(), tmp_path / "mine.json")
-    show(*GROUPS)
-    browser.choose("#earlier", file)
-    browser.wait("document.querySelector('#said').textContent === 'The boxes are as in mine.json.'")
-    assert told(browser) == "4 kept, 6 of 10 still go"
-    assert [state(browser, id_) for id_ in ("d0", "d3", "d6", "d1", "d4", "alone")] == [True] * 4 + [False] * 2
-    assert browser.run("document.querySelector('#by').value") == "Ann"
-    whole = json.loads(file.read_text())
-    for n, (changed, said) in enumerate(
-        [
-            (whole | {"plan_sha256": "0" * 64}, "decides about another plan: open the page of that plan."),
-            (
-                whole | {"keep": [{"index": "news", "id": "none", "routing": None}]},
-                "decides about what is not in this plan",
-            ),
-            (whole | {"version": 2}, "is not a file of decisions"),
-            (whole | {"keep": [None, 7]}, "decides about what is not in this plan"),
-            (None, "is not a file of decisions"),
-        ]
-    ):
-        other = tmp_path / f"other{n}.json"
-        other.write_text(json.dumps(changed) if changed else "{")
-        browser.choose("#earlier", other)
-        browser.wait(f"document.querySelector('#said').textContent.startsWith('other{n}.json {said}')")
-        assert told(browser) == "4 kept, 6 of 10 still go"
-    assert kept(plan, file) == {"d0", "d3", "d6", "d1"}
-    assert browser.log == []
-
-
-def test_a_file_is_added_to_what_is_decided(browser, show, tmp_path):
-    """No box that is ticked, and nothing that is written, is lost; the browser asks before all of it is."""
-    plan = show(*GROUPS)
-    tick(browser, "d0", 1)
-    fill_in(browser, reason="")
-    file = shutil.copy(browser.saved(), tmp_path / "mine.json")
     browser.saved().unlink()
+    said = "document.querySelector('#said').textContent"
     show(*GROUPS)
     tick(browser, "alone")
     browser.run("document.querySelector('#by').value = 'Bob'")
     browser.choose("#earlier", file)
-    browser.wait("document.querySelector('#said').textContent === 'What mine.json keeps is added: 4 are kept now.'")
-    assert [state(browser, id_) for id_ in ("d0", "d3", "d6", "alone", "d1")] == [True] * 4 + [False]
+    browser.wait(f"{said} === 'What mine.json keeps is added: 5 are kept now.'")
+    assert [state(browser, id_) for id_ in ("d0", "d3", "d6", "d1", "alone", "d4")] == [True] * 5 + [False]
     assert browser.run("!dispatchEvent(new Event('beforeunload', {cancelable: true}))") is True
     browser.run("document.querySelector('#decisions button').click()")
-    assert kept(plan, browser.saved()) == {"d0", "d3", "d6", "alone"}
-    assert decided(plan, browser.saved())[1][0] == "Bob"
+    assert decided(plan, browser.saved()) == (
+        {Key("news", id_, None) for id_ in ("d0", "d1", "d3", "d6", "alone")},
+        ("Bob", ""),
+    )
+    show(*GROUPS)
+    browser.choose("#earlier", file)
+    browser.wait(f"{said} === 'The boxes are as in mine.json.'")
+    assert browser.run("document.querySelector('#by').value") == "Ann"
+    whole = json.loads(file.read_text())
+    for changed, why in (
+        (whole | {"plan_sha256": "0" * 64}, "decides about another plan: open the page of that plan."),
+        (whole | {"keep": [None, {"index": "news", "id": "z"}]}, "decides about what is not in this plan"),
+        (whole | {"version": 2}, "is not a file of decisions"),
+        (None, "is not a file of decisions"),
+    ):
+        other = tmp_path / "other.json"
+        other.write_text(json.dumps(changed) if changed else "{")
+        browser.run(f"{said.removesuffix('.textContent')}.textContent = ''")
+        browser.choose("#earlier", other)
+        browser.wait(f"{said}.startsWith('other.json {why}')")
+        assert told(browser) == "4 kept, 6 of 10 still go"
+    assert kept(plan, file) == {"d0", "d3", "d6", "d1"}
+    assert browser.log == []
 
 
 def test_hostile_keys_come_back_as_they_are(browser, show):
