@@ -23,7 +23,7 @@ OPERATIONS = {
     "mapping": "resolve shards",
     "passages": "find_passages",
     "pipeline": "install",
-    "quality": "check_sample explanation read_report read_stats sampling tune",
+    "quality": "check_sample explanation read_report read_searches read_stats sampling tune",
     "removal": "apply delete find_shown make_plan present regroup restore",
     "": "setup",
     "upkeep": "backfill check follow follow_changes put_fields remove_fields tag_written",

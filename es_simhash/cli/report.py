@@ -21,6 +21,7 @@ def report(
     out: str | None = None,
     text_field: str | None = None,
     language: Literal["en", "zh"] = "en",
+    queries: str | None = None,
     to: To = To(),
     **how: Any,
 ) -> None:
@@ -30,11 +31,14 @@ def report(
     Every number is exact, because the server counts all documents: about two searches for every 10,000 groups. With
     --out a page shows them, with the largest groups and the words that differ; the health of the fingerprints; and how
     all that was measured. Its time is --time-field, or the date that INDEX records
-    for its canonicals. With --json the numbers are printed too. Writes nothing to the index.
+    for its canonicals. With --json the numbers are printed too. With --queries it says how many of the first ten hits
+    of these searches repeat an earlier one, and how many new hits they would show without copies. Writes nothing to the
+    index.
 
     For example:
 
         es-simhash report news
+        es-simhash report news --queries searches.txt
         es-simhash report 'news-*' --time-field published_at --source-field agency --text-field body --out report.html
         es-simhash report news --filter '{"term": {"lang": "en"}}' --json | jq .duplicates
 
@@ -44,28 +48,35 @@ def report(
         out:
             Write a page to this file: HTML that opens anywhere and loads nothing.
         text_field:
-            Field whose text a page shows. Default: the recorded fields.
+            Field whose text a page shows, and words of --queries are looked for in. Default: the recorded fields.
         language:
             Language of the page.
+        queries:
+            Say how many hits of these searches repeat another: one a line, words or the JSON of a search body.
     """
     if out is None and language != "en":
         raise WrongUseError("--language needs --out")
-    if out is None and text_field is not None:
-        raise WrongUseError("--text-field needs --out")
-    if out is None:
+    if out is None and queries is None and text_field is not None:
+        raise WrongUseError("--text-field needs --out or --queries")
+    if out is None and queries is None:
         with connect(to, index) as connection:
             stats = connection.simhash.stats(index, **how)
         show(stats)
         warn_of_shared_ids(stats.groups.several_canonicals)
         return
-    refuse_output(out)
+    if out is not None:
+        refuse_output(out)
     with connect(to, index) as connection:
-        found = connection.simhash.report(index, **how, text_field=text_field)
+        found = connection.simhash.report(index, **how, text_field=text_field, queries=queries)
         warn_of_lacking(connection, to, index)
-    write_whole(Path(out), [found.html(language=language)])
+    if out is not None:
+        write_whole(Path(out), [found.html(language=language)])
     if Output.as_json:
         print_json(found.to_dict())
-    else:
+        return
+    if found.searches is not None:
+        show(found.searches)
+    if out is not None:
         print_line(f"the report is in {out}: open it in a browser")
 
 

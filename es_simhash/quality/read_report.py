@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from es_simhash.arguments import check_field, check_options
+from es_simhash.arguments import FilePath, check_field, check_input, check_options
 from es_simhash.errors import InvalidInputError
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Resolved
@@ -16,9 +16,11 @@ from es_simhash.mapping.resolve import read_present_settings, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import find_field_faults
 from es_simhash.quality.check_sample import diagnose
+from es_simhash.quality.read_searches import read_searches
 from es_simhash.quality.read_stats import StatsOptions, read_stats
 from es_simhash.quality.report.report_page import IndexReport
 from es_simhash.quality.sampling import SampleOptions, sample_option, seed_option
+from es_simhash.quality.searches import read_queries
 from es_simhash.quality.shown import Member, MemberReader, ShownGroup
 from es_simhash.quality.stats import GroupSize
 from es_simhash.removal.find_shown import find_shown, names_of
@@ -90,13 +92,19 @@ class ReportOptions(StatsOptions):
             Documents drawn at random whose fingerprints are examined, 1 to 10,000.
         seed:
             Chooses what is drawn at random.
+        queries:
+            File of searches that people make, one a line: words, which are looked for in the text, or the JSON of a
+            search body. The report says how many of their first ten hits repeat an earlier one.
     """
 
     sample: int = sample_option(1_000)
     seed: int = seed_option(0)
+    queries: FilePath | None = None
     text_field: str | None = None
 
     def __post_init__(self) -> None:
+        if self.queries is not None:
+            check_input("queries", self.queries)
         if self.text_field is not None:
             check_field("text_field", self.text_field)
         check_options(self)
@@ -106,9 +114,11 @@ class ReportOptions(StatsOptions):
 async def read_report(server: Port, index: Index, options: ReportOptions, *, version: str) -> IndexReport:
     """
     Return the report about *index*; *version* is that of this library.
-    Cost: that of :func:`read_stats` and of :func:`diagnose`, and two searches for each group that is shown.
+    Cost: that of :func:`read_stats` and of :func:`diagnose`, of :func:`read_searches`, and two searches for each group
+    that is shown.
     """
     at = now()
+    queries = read_queries(options.queries) if options.queries is not None else []
     resolved = await resolve_index(server, index)
     options = replace(options, time_field=options.time_field or _recorded_time(resolved))
     if options.text_field is not None:
@@ -121,7 +131,7 @@ async def read_report(server: Port, index: Index, options: ReportOptions, *, ver
     clauses = check_filter(options.filter)
     # The measure of the grouping; the usual one where there are several groupings, or none.
     recorded = Grouping.from_dict(stats.grouping[0]).measure if len(stats.grouping) == 1 else WORD_SHINGLES
-    found = await find_shown(server, index, resolved, ()) if stats.groups.largest else {}
+    found = await find_shown(server, index, resolved, ()) if stats.groups.largest or queries else {}
     reader = MemberReader(
         Fields(server.prefix),
         (options.text_field,) if options.text_field else settings.text_fields,
@@ -133,7 +143,10 @@ async def read_report(server: Port, index: Index, options: ReportOptions, *, ver
     for group in stats.groups.largest[:_GROUPS]:
         groups.append(await _read_group(server, index, group, reader, clauses, recorded.after(settings.scheme)))
         server.tell(Progress(len(groups), min(_GROUPS, len(stats.groups.largest)), "reading groups"))
-    return IndexReport(stats, diagnosis, tuple(groups), at, version, options.seed, tuple(clauses))
+    searches = None
+    if queries:
+        searches = await read_searches(server, index, queries, reader, clauses, is_grouped=bool(stats.grouping))
+    return IndexReport(stats, diagnosis, tuple(groups), at, version, options.seed, tuple(clauses), searches)
 
 
 def _recorded_time(resolved: Resolved) -> str | None:

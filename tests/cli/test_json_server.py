@@ -57,6 +57,7 @@ def test_every_answer_is_json(run, index, server, tmp_path, monkeypatch):
         {"_id": id_, "body": text, "source": "x"} for id_, text in {"a": TEXT, "b": TEXT.upper(), "c": OTHER}.items()
     ]
     (tmp_path / "news.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    (tmp_path / "queries").write_text("council\n")
     plan = tmp_path / "removal.db"
     commands = [
         ["create", index, "-t", "body", "-d", "12", "--passages"],
@@ -71,6 +72,7 @@ def test_every_answer_is_json(run, index, server, tmp_path, monkeypatch):
         ["groups", index],
         ["groups", index, "--pairs"],
         ["report", index],
+        ["report", index, "--queries", tmp_path / "queries"],
         ["plan", index],
         ["plan", index, "--out", plan, "--max-share", "1"],
         ["review", plan],

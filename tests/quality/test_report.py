@@ -10,6 +10,7 @@ import pytest
 
 from es_simhash.quality.health import SENTENCES, Diagnosis, Finding
 from es_simhash.quality.report.report_page import IndexReport
+from es_simhash.quality.searches import Searched, Searches
 from es_simhash.quality.shown import Member, ShownGroup
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 from es_simhash.tables.words import LANGUAGES, Words
@@ -63,6 +64,7 @@ def full(words=("a text", "another text"), **more):
         groups,
         "2026-01-02T03:04:05.678Z",
         "1.2.3",
+        searches=Searches.of([Searched(each, 10, 4, 1, 3, *members[:2]) for each in words], ""),
         **more,
     )
 
@@ -71,6 +73,7 @@ def every_report():
     """Yield reports that together say everything."""
     member = Member("a", "i", "word " * 4_000, 10_000_000, has_other_numbers=True, similarity=0.9)
     yield full(filter=({"match_all": {}},))
+    yield IndexReport(Stats("i"), PLAIN, searches=Searches.of([Searched("a")], "never grouped"))
     yield IndexReport(Stats("i"), PLAIN)
     yield IndexReport(Stats("i", documents=1), PLAIN)
     yield IndexReport(Stats("i", documents=2, fingerprinted=2, ungrouped=2), PLAIN)
@@ -88,7 +91,7 @@ def every_report():
 def test_a_page_says_everything_and_loads_nothing(language):
     """Numbers with bars, groups, health, and how it was measured; a filter where it counts."""
     page = Checked(full().html(language=language))
-    assert page.ids == ["groups", "health", "numbers", "measured"]
+    assert page.ids == ["groups", "searches", "health", "numbers", "measured"]
     # One for each row of the four tables.
     assert page.tags.count("svg") > 10
     assert re.search(r"(another one|重复的标准)[:：] ?(within|最多相差) [0-9]+", page.text)

@@ -10,6 +10,7 @@ from es_simhash.client.base import SyncBase
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
+    from es_simhash.arguments import FilePath
     from es_simhash.lookup.query import Filter
     from es_simhash.quality.explanation import Explanation
     from es_simhash.quality.health import Diagnosis
@@ -171,6 +172,7 @@ class QualityMethods(SyncBase):
         filter: Filter = None,
         sample: int = 1000,
         seed: int = 0,
+        queries: FilePath | None = None,
         text_field: str | None = None,
         progress: OnProgress | None = None,
     ) -> IndexReport:
@@ -194,6 +196,9 @@ class QualityMethods(SyncBase):
                 Documents drawn at random whose fingerprints are examined, 1 to 10,000.
             seed:
                 Chooses what is drawn at random.
+            queries:
+                File of searches that people make, one a line: words, which are looked for in the text, or the JSON of a
+                search body. The report says how many of their first ten hits repeat an earlier one.
             text_field:
                 Field whose text is shown; by default those that the index records.
             progress:
@@ -213,6 +218,7 @@ class QualityMethods(SyncBase):
             filter=filter,
             sample=sample,
             seed=seed,
+            queries=queries,
             text_field=text_field,
         )
         return self._run(lambda: read_report(self._server(progress), index, options, version=__version__))

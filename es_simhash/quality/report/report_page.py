@@ -10,6 +10,7 @@ from typing import Any
 
 from es_simhash.mapping.rule import Grouping, rule_words
 from es_simhash.quality.health import SENTENCES, Diagnosis
+from es_simhash.quality.searches import Searched, Searches
 from es_simhash.quality.shown import Member, ShownGroup
 from es_simhash.quality.stats import OTHERS, Stats
 from es_simhash.record import Record
@@ -39,9 +40,11 @@ class IndexReport(Tabular, Record):
             What chose the samples.
         filter:
             The queries that the counted documents match; empty where all were counted.
+        searches:
+            What people's own searches show of copies; ``None`` unless ``queries`` was given.
     """
 
-    _NAMES = "at version seed filter stats diagnosis groups"
+    _NAMES = "at version seed filter stats diagnosis groups searches"
 
     stats: Stats
     diagnosis: Diagnosis
@@ -50,6 +53,7 @@ class IndexReport(Tabular, Record):
     version: str = ""
     seed: int = 0
     filter: tuple[Mapping[str, Any], ...] = ()
+    searches: Searches | None = None
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the rows of :class:`Stats`."""
@@ -59,7 +63,8 @@ class IndexReport(Tabular, Record):
         return sheets_of(self.stats)[0]
 
     def _sheets(self) -> Sequence[Part]:
-        return [*sheets_of(self.stats)[1], *sheets_of(self.diagnosis)[1]]
+        parts = [self.searches, self.stats, self.diagnosis]
+        return [sheet for part in parts if part is not None for sheet in sheets_of(part)[1]]
 
     def html(self, *, language: str = "en") -> str:
         """
@@ -82,6 +87,8 @@ class IndexReport(Tabular, Record):
             sentence=_sentence(self.stats, say),
             rules=[say("; ").join(_rule(grouping, say)) for grouping in self.stats.grouping],
             tables=[_table(sheet, say) for sheet in self.stats.counts()],
+            searches=self.searches,
+            worst=[_searched(search, say) for search in self.searches.worst] if self.searches else [],
             groups=[_group(group, say) for group in self.groups],
             sentences=SENTENCES,
         )
@@ -108,6 +115,16 @@ def _rule(grouping: Mapping[str, Any], say: Words) -> list[str]:
 _WEB = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 _LONGEST_TEXT = 400
 _CHANGES = 4
+
+
+def _searched(search: Searched, say: Words) -> dict[str, Any]:
+    new = [] if search.new is None else [say("new hits without copies: {number}", number=search.new)]
+    return {
+        "words": search.search[:_LONGEST_TEXT],
+        "why": [say("{repeats} of {hits} hits repeat an earlier one", repeats=search.repeats, hits=search.hits), *new],
+        "earlier": search.earlier and _about(search.earlier, None, [], say),
+        "repeat": search.repeat and _about(search.repeat, search.earlier, [], say),
+    }
 
 
 def _group(group: ShownGroup, say: Words) -> dict[str, Any]:
