@@ -110,14 +110,14 @@ def _idf_weights(content: bytes | None, stop_words: frozenset[str]) -> _Weights:
     """Return the weight of every word; a word that is not listed has the middle IDF, as in jieba."""
     idf: dict[str, float] = {}
     for number, line in enumerate(_lines(jieba_file("analyse/idf.txt") if content is None else content, "idf"), 1):
-        said = f"line {number} of the idf file, {shorten(line)}, is not a word and a number of 0 or more"
         try:
             word, value = line.split()
             idf[word] = float(value)
+            if not 0 <= idf[word] < math.inf:
+                raise ValueError(value)
         except ValueError as error:
+            said = f"line {number} of the idf file, {shorten(line)}, is not a word and a number of 0 or more"
             raise SchemeError(said) from error
-        if not 0 <= idf[word] < math.inf:
-            raise SchemeError(said)
     if not idf:
         raise SchemeError("the idf file is empty: give a word and its IDF on each line")
     return _Weights(idf, sorted(idf.values())[len(idf) // 2], stop_words)

@@ -9,17 +9,11 @@ from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, s
 from es_simhash.lookup.documents import check_id, differing, read_documents, read_sources
 from es_simhash.lookup.query import Query, match_all_of
 from es_simhash.mapping.fields import Fields, read_hit
+from es_simhash.mapping.meta import require_text_fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirm, read_known, refuse_closed, send_confirmed
 from es_simhash.passages.found import Overlaps
-from es_simhash.passages.lookup import (
-    PassageLookup,
-    PassageOptions,
-    refuse_without_passages,
-    too_many,
-    without_passages,
-    without_passages_query,
-)
+from es_simhash.passages.lookup import PassageLookup, PassageOptions, without_passages_query
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.conversation import search_texts, text_body
@@ -69,15 +63,22 @@ async def _prepare(server: Port, index: Index, options: PassageOptions) -> Passa
             f"the mapping of {shorten(index_key(index))} cannot be read, and a lookup of passages needs it: run it "
             "on the cluster that holds the index, as a user who may read mappings"
         )
-    if any(of_index.passages is None for of_index in settings_by_index.values()):
+    lacking = [name for name, of_index in settings_by_index.items() if of_index.passages is None]
+    if lacking:
         await refuse_closed(server, index)
-    refuse_without_passages(settings_by_index, "passages cannot be compared")
+        raise MappingError(
+            f"index {lacking[0]!r} has no passages: add them with put_mapping(index, passages=True), and "
+            "fill them with setup(index)"
+        )
+    text_fields = {name: of_index.text_fields for name, of_index in settings_by_index.items()}
+    require_text_fields(text_fields, "passages cannot be compared")
     lookup = PassageLookup(index, settings, resolved.text_fields, options)
     if not server.context.filled.recall(index):
         missing, gaps = await count_documents(server, index, without_passages_query(server.prefix))
         lookup.note(gaps)
         if missing:
-            lookup.note([without_passages(index_key(index), missing)])
+            said = f"{missing} documents of {index_key(index)!r} have a fingerprint and no passages"
+            lookup.note([f"{said}: run setup(index)"])
     return lookup
 
 
@@ -117,7 +118,7 @@ async def _read_candidates(server: Port, lookup: PassageLookup) -> Pages:
         number, hits = await _read_first(server, lookup, query)
         yield hits
         if number > MOST_CANDIDATES:
-            lookup.note([too_many(number)])
+            lookup.note([f"{number} documents share parts with the text: narrow the lookup with a filter"])
         elif number != 0:
             async with aclosing(_read_all(server, lookup, query)) as pages:
                 async for hits in pages:

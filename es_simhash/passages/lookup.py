@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from es_simhash.arguments import Count, option
-from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.errors import InvalidInputError
 from es_simhash.lookup.lookup_options import SearchOptions, check_complete
 from es_simhash.lookup.query import Query
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import Fields, is_masked, read_hit
-from es_simhash.mapping.meta import IndexSettings, require_text_fields
+from es_simhash.mapping.meta import IndexSettings
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.texts.measures import check_bound
 from es_simhash.transport.answers import Gap
@@ -49,35 +49,11 @@ class PassageOptions(SearchOptions):
     min_run: int = option(200, Count(SHORTEST_RUN))
 
 
-def refuse_without_passages(settings_by_index: Mapping[str, IndexSettings], so: str) -> None:
-    """Raise an error, with *so*, if one of the indices has no passages or records no text field."""
-    for name, of_index in settings_by_index.items():
-        if of_index.passages is None:
-            raise MappingError(
-                f"index {name!r} has no passages: add them with put_mapping(index, passages=True), and "
-                "fill them with setup(index)"
-            )
-    require_text_fields({name: of_index.text_fields for name, of_index in settings_by_index.items()}, so)
-
-
 def without_passages_query(prefix: str) -> Query:
     """Return the query of documents that have a fingerprint and no passages."""
     fields = Fields(prefix)
     written, filled = ({"exists": {"field": field}} for field in (fields.fingerprint, fields.passages))
     return {"bool": {"filter": [written], "must_not": [filled]}}
-
-
-def without_passages(index: str, documents: int) -> str:
-    """Return why an index in which *documents* lack their passages does not have all."""
-    return f"{documents} documents of {index!r} have a fingerprint and no passages: run setup(index)"
-
-
-def too_many(documents: int) -> str:
-    """Return why *documents* that share a hash with the text were not all compared."""
-    return f"{documents} documents share parts with the text: narrow the lookup with a filter"
-
-
-Reason: TypeAlias = Gap | str
 
 
 @dataclass
@@ -93,7 +69,7 @@ class PassageLookup:
     options: PassageOptions
     text: str = ""
     candidates: int = 0
-    gaps: dict[Reason, None] = field(default_factory=dict)
+    gaps: dict[Gap | str, None] = field(default_factory=dict)
     _seen: set[Key] = field(default_factory=set)
     _found: list[Overlap] = field(default_factory=list)
     _stale: list[str] = field(default_factory=list)
@@ -115,7 +91,7 @@ class PassageLookup:
 
         return PreparedText(self.text, min_run=self.options.min_run)
 
-    def note(self, reasons: Iterable[Reason]) -> None:
+    def note(self, reasons: Iterable[Gap | str]) -> None:
         self.gaps |= dict.fromkeys(reasons)
 
     def leave_out(self, keys: Iterable[Key]) -> None:
@@ -140,8 +116,6 @@ class PassageLookup:
                 self.note([f"document {key.id!r} of {key.index!r} was not compared: {error}"])
         found = compare_passages(self._question, texts, min_contained=options.min_contained)
         self._found += found
-        if options.size is not None and len(self._found) > 2 * options.size:
-            self._found = self._best()
         for overlap in found:
             del texts[overlap.key]
         terms = set(self.terms)
@@ -154,14 +128,11 @@ class PassageLookup:
             else:
                 self._stale.append(f"document {key.id!r} of {key.index!r}: its text changed since it was indexed")
 
-    def _best(self) -> list[Overlap]:
-        return sorted(self._found, key=lambda overlap: overlap.order)[: self.options.size]
-
     def result(self) -> Overlaps:
         """Return the answer, or raise IncompleteSearchError if it has gaps."""
         options = self.options
         answer = Overlaps(
-            tuple(self._best()),
+            tuple(sorted(self._found, key=lambda overlap: overlap.order)[: options.size]),
             complete=not self.gaps,
             min_contained=options.min_contained,
             min_run=options.min_run,

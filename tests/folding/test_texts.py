@@ -40,10 +40,9 @@ def kept_by_reading(every, preset, order):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("seed", range(3))
-def test_what_stays(name, seed):
-    every = [*texts(60, seed=seed), "", " - ", ""]
-    random.Random(seed).shuffle(every)
+def test_what_stays(name):
+    every = [*texts(60, seed=len(name)), "", " - ", ""]
+    random.Random(name).shuffle(every)
     first = distinct_texts(every, preset=name)
     assert first.kept == kept_by_reading(every, PRESETS[name], range(len(every)))
     longest = distinct_texts(every, preset=name, keep="longest")
@@ -77,8 +76,7 @@ def test_arguments():
     assert len(many._repr_html_()) < 5_000
     assert many.to_dicts() == [{"position": 4_001, "kept": 4_000, "similarity": 1.0, "text": ARTICLE}]
     assert distinct_texts(iter([ARTICLE])).kept == (0,)
-    for wrong, message in (([None], r"texts\[0\] must be a string, not NoneType"),):
-        with pytest.raises(TypeError, match=message):
-            distinct_texts(wrong)
+    with pytest.raises(TypeError, match=r"texts\[0\] must be a string, not NoneType"):
+        distinct_texts([None])
     with pytest.raises(InvalidInputError, match="keep must return values that can be compared"):
         distinct_texts(["a b c", "d e f"], keep=lambda text: None if text == "a b c" else 1)

@@ -28,9 +28,9 @@ from tests.servers.support import planted
 from tests.transport.by_hand import ServerError, carry_out, drive, scripted
 from tests.transport.fake_server import WHOLE, Candidates, FakeServer
 
-NEXT_PAGE = Sizes().next_page
-# More candidates than the first page of any plan for a few documents, and than one page of those that follow.
-MANY = NEXT_PAGE + 503
+PAGES = Sizes(first_page=20, next_page=25, largest_page=30)
+# More candidates than the first page, and than one page of those that follow.
+MANY = 78
 FAR = 2**64 - 1
 SCAN = {"max_distance": 8, "plan": LookupPlan(8)}  # of a million documents, as far as anyone knows
 
@@ -50,9 +50,9 @@ def test_one_search_when_candidates_fit():
 
 @pytest.mark.parametrize("options", [{}, {"has_shard_doc": False}])
 def test_every_candidate_is_read_whatever_the_page(options):
-    """Past one page, whatever the order: the last hit is found."""
+    """Past one page, in the order of shards, or of operations as of OpenSearch before 3.3: the last hit is found."""
     index = Candidates([0] * MANY, **options)
-    found, _, _ = look(index)
+    found, _, _ = look(index, sizes=PAGES)
     assert len(found) == found.candidates == MANY
     assert found.complete
     assert not index.open
@@ -61,7 +61,7 @@ def test_every_candidate_is_read_whatever_the_page(options):
 def test_the_nearest_are_kept_when_fewer_are_wanted():
     """``size`` cuts after all candidates were rescored."""
     index = Candidates([3] * MANY + [0])
-    found, _, _ = look(index, size=1)
+    found, _, _ = look(index, size=1, sizes=PAGES)
     assert [each.distance for each in found] == [0]
 
 
@@ -92,10 +92,10 @@ def test_an_answer_that_is_not_whole_is_an_error(answer, words):
 
 def test_a_shard_that_fails_in_the_middle_of_paging_is_noticed():
     """The first pages were whole, a later one was not."""
-    index = Candidates([0] * 12_000)
+    index = Candidates([0] * MANY)
     index.shards = [WHOLE, WHOLE, {"total": 2, "failed": 1}, WHOLE]
     with pytest.raises(IncompleteSearchError, match="1 of 2 shards failed"):
-        look(index)
+        look(index, sizes=PAGES)
 
 
 def stats_of(fingerprints):
@@ -121,18 +121,6 @@ def test_a_term_of_a_tenth_of_the_index_is_seen():
         found = stats_of(fingerprints)
         share = sum(n < SAMPLE_DOCUMENTS for n in hot) / SAMPLE_DOCUMENTS
         assert found.density == pytest.approx((3 + share * 200 + 1 - share) / 4, rel=0.2)
-
-
-def test_a_view_without_the_order_of_shards():
-    """As of OpenSearch before 3.3: it is read in the order of operations."""
-    fingerprints = [*range(40), *[FAR ^ 1] * 10] + [2**40 - 1] * 6_000
-    index = Candidates(fingerprints, has_shard_doc=False)
-    context = Context()
-    context.stats.learn("i", IndexStats(4_500))
-    found, _, _ = look(index, context=context, max_distance=40, plan=LookupPlan(40))
-    assert found.candidates == len(fingerprints)
-    assert len(found) == len({each.id for each in found}) == 6_040
-    assert not index.open
 
 
 def test_a_candidate_without_a_fingerprint_is_named():

@@ -5,6 +5,9 @@ import random
 import pytest
 
 from es_simhash import IncompleteSearchError, InvalidInputError, fingerprint_fields
+from es_simhash.client.port import finish, port_of
+from es_simhash.lookup.find import find
+from es_simhash.lookup.lookup_options import LookupOptions, Sizes
 from tests.servers.support import ONE_SHARD, fill, open_contexts, planted, send_lines, truth
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
@@ -45,14 +48,16 @@ def test_long_lists_of_ids(server, index, simhash):
     assert [each.id for each in simhash.find_near_dups(index, fingerprint=7, exclude_ids=ids)] == ["00000"]
 
 
-def test_many_pages_of_several_indices(server, index, simhash):
+def test_many_pages_of_several_indices(server, index, sync_simhash, sync_client):
     """No hit is lost between pages, though shards of different indices have the same number."""
     for part in "abc":
-        simhash.create_index(f"{index}-{part}", settings=ONE_SHARD)
-        fill(server, f"{index}-{part}", [7] * 300)
-    found = simhash.find_near_dups(f"{index}-*", fingerprint=7)
-    assert (len({(each.index, each.id) for each in found}), found.complete) == (900, True)
-    assert len(simhash.find_near_dups(f"{index}-*", fingerprint=7, size=350)) == 350
+        sync_simhash.create_index(f"{index}-{part}", settings=ONE_SHARD)
+        fill(server, f"{index}-{part}", [7] * 100)
+    small = Sizes(first_page=40, next_page=40, largest_page=40)
+    for size in (None, 140):
+        options = LookupOptions(max_distance=3, size=size, sizes=small)
+        found = finish(find(port_of(sync_client), f"{index}-*", options, fingerprint=7))
+        assert (len({each.key for each in found}), found.candidates, found.complete) == (size or 300, 300, True)
     assert open_contexts(server, index) == 0
 
 

@@ -1,6 +1,7 @@
 """Promise 5, on real servers: every way to ask gives what the recorded rule says, compared with slow, obvious code."""
 
 import asyncio
+import functools
 import json
 import random
 import re
@@ -82,9 +83,17 @@ def accepts(rule, first, second, *, is_text=False):
     return reason(rule, first, second, is_text=is_text) is None
 
 
+bits_of = functools.cache(fingerprint)
+
+
+@functools.cache
+def prepared(text, measure):
+    return measure.prepare([text])[0]
+
+
 def reason(rule, first, second, *, is_text=False):
     """Return what keeps two documents apart under *rule*, the distance first, the texts last."""
-    if distance(fingerprint(first["body"]), fingerprint(second["body"])) > rule.max_distance:
+    if distance(bits_of(first["body"]), bits_of(second["body"])) > rule.max_distance:
         return "distance"
     if not is_text:
         if rule.per and (first.get("source") is None or first.get("source") != second.get("source")):
@@ -94,7 +103,7 @@ def reason(rule, first, second, *, is_text=False):
             return "within"
     if rule.similarity is not None:
         measure = TextMeasure(rule.measure.measure, rule.measure.unit).noting_numbers()
-        score = measure.compare(*measure.prepare([first["body"], second["body"]]))
+        score = measure.compare(prepared(first["body"], measure), prepared(second["body"], measure))
         if score.similarity < rule.similarity:
             return "texts"
         most = most_numbers_replaced(first["body"], second["body"])
@@ -130,7 +139,7 @@ def ids(found):
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 10])
 def test_every_way_of_asking_gives_the_same(run, server, simhash, estate, seed):
-    """By text, document, many, from memory, pairs, command line, agents; one index, or two; each way plainly too."""
+    """By text, document, many, from memory, pairs, groups, command line, agents; one index, or two; plainly too."""
     simhash._context.is_plain = seed > 1  # as ES_SIMHASH_PLAIN=1 makes it
     chance = random.Random(seed)
     name, rules, held = estate(chance, 1 + seed % 2)
@@ -163,10 +172,8 @@ def test_every_way_of_asking_gives_the_same(run, server, simhash, estate, seed):
         (other, reason(rules[other[0]], document, each, is_text=True)) for other, each in held.items()
     }
     farthest = max(rule.max_distance for rule in rules.values())
-    bits = fingerprint(document["body"])
-    apart = [
-        each for each in held if distance(bits, fingerprint(held[each]["body"])) <= farthest and each not in by_text
-    ]
+    bits = bits_of(document["body"])
+    apart = [each for each in held if distance(bits, bits_of(held[each]["body"])) <= farthest and each not in by_text]
     assert len(whole.rejected) == min(5, len(apart))
     shown = json.loads(run("find", name, "--id", key[1], "--json").stdout)
     assert sorted((each["index"], each["id"]) for each in shown["near_dups"]) == by_document
@@ -189,29 +196,19 @@ def test_every_way_of_asking_gives_the_same(run, server, simhash, estate, seed):
         paired = list(simhash.pairs(concrete))
         assert len(paired) == len(pairs)
         assert {frozenset([(each.index, each.id), (each.other_index, each.other_id)]) for each in paired} == pairs
+        grouped = {}
+        for group in simhash.groups(concrete):
+            first, *members = (held[concrete, each.id] for each in group.members)
+            grouped |= {(concrete, each.id): group for each in group.members}
+            assert all(accepts(rule, each, first) for each in members)
+        alone = [held[each] for each in own if each not in grouped]
+        assert not any(accepts(rule, *pair) for pair in combinations(alone, 2))
+        if rule.similarity is not None:
+            bodies = [held[each]["body"] for each in own]
+            kept = [{"body": bodies[each]} for each in distinct_texts(bodies, preset=preset_of(rule)).kept]
+            assert not any(accepts(rule, *pair, is_text=True) for pair in combinations(kept, 2))
     by_bits = simhash.find_near_dups(name, document["body"], max_distance=16)
-    assert ids(by_bits) == sorted(
-        other for other, each in held.items() if distance(bits, fingerprint(each["body"])) <= 16
-    )
-
-
-@pytest.mark.parametrize("seed", range(10, 12))
-def test_groups_and_decisions_go_by_the_same(server, simhash, estate, seed):
-    """Each member is a neighbour; a document is skipped where a lookup of it finds one; the filters keep the rest."""
-    chance = random.Random(seed)
-    _, rules, held = estate(chance, 1)
-    [(concrete, rule)] = rules.items()
-    grouped = set()
-    for group in simhash.groups(concrete):
-        members = [held[concrete, each.id] for each in group.members]
-        grouped.update(each.id for each in group.members)
-        assert all(accepts(rule, each, members[0]) for each in members[1:])
-    alone = [each for (_, id_), each in held.items() if id_ not in grouped]
-    assert not any(accepts(rule, *pair) for pair in combinations(alone, 2))
-    if rule.similarity is not None:
-        bodies = [each["body"] for each in held.values()]
-        kept = [bodies[each] for each in distinct_texts(bodies, preset=preset_of(rule)).kept]
-        assert not any(accepts(rule, {"body": a}, {"body": b}, is_text=True) for a, b in combinations(kept, 2))
+    assert ids(by_bits) == sorted(other for other, each in held.items() if distance(bits, bits_of(each["body"])) <= 16)
 
 
 def test_what_cannot_be_read_is_kept_and_decides_nothing(server, index, simhash):

@@ -33,7 +33,7 @@ def document(number, fingerprint, *, prefix="simhash", index="news", **more):
     return {"_index": index, "_id": str(number), **{f"{prefix}.{name}": each for name, each in fields.items()}, **more}
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data(), wanted=fingerprints, flips=some_flips, max_distance=st.integers(0, 14))
 def test_the_condition_is_the_clause_of_the_plan(data, wanted, flips, max_distance):
     """Without minimum_should_match, for every plan, and in both languages, exactly the same fingerprints match."""
@@ -49,7 +49,7 @@ def test_the_condition_is_the_clause_of_the_plan(data, wanted, flips, max_distan
         assert [each["_id"] for each in documents if shows(each)] == matching
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(wanted=fingerprints, flips=some_flips, max_distance=st.integers(0, 64), excluded=ids)
 def test_esql_returns_what_is_near(wanted, flips, max_distance, excluded):
     """Exactly the documents within max_distance, with their distance, nearest first."""
@@ -70,7 +70,7 @@ def test_no_row_is_lost_in_silence():
     assert len(run_esql(paste_lookup("esql", "news", 0, max_distance=3), documents)) == 1_200
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(wanted=fingerprints, flips=some_flips, max_distance=st.integers(0, 11), id_=ids)
 def test_a_query_bar_loses_nothing(wanted, flips, max_distance, id_):
     """Its candidates have every near-duplicate but the document itself."""
