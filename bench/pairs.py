@@ -56,9 +56,9 @@ def pairs(values: np.ndarray, distance: int) -> int:
 
 
 def star(values: np.ndarray, distance: int) -> int:
-    from es_simhash.groups.assign import group_fingerprints
+    from es_simhash.groups.assign import Documents, group_documents
 
-    return int((group_fingerprints(values, distance) == np.arange(len(values))).sum())
+    return int((group_documents(Documents(values), distance) == np.arange(len(values))).sum())
 
 
 def table(values: np.ndarray, distance: int) -> Any:

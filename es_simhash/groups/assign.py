@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.groups.all_pairs import distinct_pairs, expand_ranges
+from es_simhash.groups.all_pairs import CHUNK, distinct_pairs, expand_ranges
 from es_simhash.groups.joins import PlacePairs, Places
 from es_simhash.lookup.content import TextStore
 from es_simhash.lookup.fingerprint_table import FingerprintTable
@@ -60,41 +60,43 @@ class Nodes:
     """
 
     def __init__(self, documents: Documents, *, span: int = 0) -> None:
-        places = np.flatnonzero(documents.has_all())
-        self._values, fingerprint = _number(documents.fingerprints[places])
-        keyword = _number(_pick(documents.per, places))[1]
-        dates, date = _number(np.clip(_pick(documents.dates, places), -_LATEST, _LATEST))
-        text = _pick(documents.texts, places)
+        self.places = np.flatnonzero(documents.has_all())
+        """Places of the documents that have a node; the others have no neighbours."""
+        # Numbers of 32 bits: with all documents as rows, these columns are what takes most memory.
+        self._values, fingerprint = _number(documents.fingerprints[self.places])
+        keyword = _number(_pick(documents.per, self.places))[1]
+        dates, date = _number(np.clip(_pick(documents.dates, self.places), -_LATEST, _LATEST))
+        text = _pick(documents.texts, self.places).astype(np.int32)
         # Stable, so the first document of a node is the first of them in canonical order.
         order = np.lexsort((text, date, keyword, fingerprint))
-        columns = [column[order] for column in (fingerprint, keyword, date, text)]
+        fingerprint, keyword, date, text = (column[order] for column in (fingerprint, keyword, date, text))
         is_first = np.ones(len(order), np.bool_)
-        is_first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-        starts = np.flatnonzero(is_first)
-        fingerprint, keyword, date, text = (column[starts] for column in columns)
-        self.places = places
-        """Places of the documents that have a node; the others have no neighbours."""
+        is_first[1:] = np.logical_or.reduce(
+            [column[1:] != column[:-1] for column in (fingerprint, keyword, date, text)]
+        )
         self.node = np.empty(len(order), np.int32)
         """The node of each of them."""
-        self.node[order] = np.cumsum(is_first) - 1
-        self.first: Places = places[order[starts]]
+        self.node[order] = np.cumsum(is_first, dtype=np.int32) - 1
+        starts = np.flatnonzero(is_first)
+        self.first: Places = self.places[order[starts]]
         """For each node, the place of its first document."""
-        self.counts = np.diff(np.append(starts, len(order))).astype(np.int32)
-        """How many documents each node has."""
-        del columns, order, starts
-        self.texts: Numbers = text.astype(np.int32)
+        del order, is_first
+        self.texts: Numbers = text[starts]
         """The text of each node."""
-        self._keyword = keyword.astype(np.int32)
-        self._keywords = int(keyword.max()) + 1 if len(keyword) else 1
+        fingerprint, self._keyword, date = fingerprint[starts], keyword[starts], date[starts]
+        del starts, keyword, text
+        self._keywords = int(self._keyword.max(initial=0)) + 1
         self._numbers = np.arange(len(self._values), dtype=np.int32)
-        self._sets, family = np.unique(fingerprint * self._keywords + keyword, return_inverse=True)
         self._dates = max(1, len(dates))
-        # Sorted as the nodes are: those of one fingerprint, one keyword and neighbouring dates are a range.
-        self._key = family.reshape(-1) * self._dates + date
         reach = min(span, _LATEST)
         self._low = np.searchsorted(dates, dates - reach, side="left").astype(np.int32)[date]
         self._high = np.searchsorted(dates, dates + reach, side="right").astype(np.int32)[date]
         self._starts = np.searchsorted(fingerprint, np.append(self._numbers, len(self._values)))
+        family = fingerprint.astype(np.int64) * self._keywords + self._keyword
+        is_new = np.append(True, family[1:] != family[:-1])[: len(family)]
+        self._sets = family[is_new]
+        # Sorted as the nodes are: those of one fingerprint, one keyword and neighbouring dates are a range.
+        self._key = (np.cumsum(is_new) - 1) * self._dates + date
 
     def __len__(self) -> int:
         return len(self.first)
@@ -104,7 +106,7 @@ class Nodes:
         value = np.searchsorted(self._starts, some, side="right") - 1
         present, starts = np.unique(value, return_index=True)
         part = copy(self)
-        of_nodes = ("first", "counts", "texts", "_keyword", "_key", "_low", "_high")
+        of_nodes = ("first", "texts", "_keyword", "_key", "_low", "_high")
         vars(part).update({name: getattr(self, name)[some] for name in of_nodes})
         vars(part).update(_values=self._values[present], _numbers=self._numbers[present])
         vars(part).update(_starts=np.append(starts, len(some)))
@@ -112,9 +114,11 @@ class Nodes:
 
     def candidates(self, max_distance: int) -> Iterator[PlacePairs]:
         """Yield the pairs of nodes that distance, keyword and dates allow, each once, in parts of bounded size."""
-        every = np.arange(len(self), dtype=np.int64)
-        end = np.searchsorted(self._key, self._key - self._key % self._dates + self._high, side="left")
-        yield from expand_ranges(every, every + 1, end)
+        for begin in range(0, len(self), CHUNK):
+            key = self._key[begin : begin + CHUNK]
+            some = np.arange(begin, begin + len(key))
+            end = np.searchsorted(self._key, key - key % self._dates + self._high[some], side="left")
+            yield from expand_ranges(some, some + 1, end)
         for found in distinct_pairs(self._values, max_distance):
             yield from self._between(self, found.left, found.right)
 
@@ -136,30 +140,6 @@ class Nodes:
             yield from expand_ranges(one, first, last)
 
 
-class Distinct:
-    """Sorted distinct fingerprints as nodes, where nothing else decides: 16 bytes each."""
-
-    def __init__(self, values: NDArray[np.uint64], first: Places) -> None:
-        self._values = values
-        self.first = first
-        self.texts: Numbers = first[:0]
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-    def part(self, some: Places) -> Self:
-        return type(self)(self._values[some], self.first[some])
-
-    def candidates(self, max_distance: int) -> Iterator[PlacePairs]:
-        return ((found.left, found.right) for found in distinct_pairs(self._values, max_distance))
-
-    def across(self, others: Self, max_distance: int) -> Iterator[PlacePairs]:
-        return _across(self._values, others._values, max_distance)
-
-
-AnyNodes = TypeVar("AnyNodes", Nodes, Distinct)
-
-
 def _across(values: NDArray[np.uint64], others: NDArray[np.uint64], max_distance: int) -> Iterator[PlacePairs]:
     """Yield the pairs of places of two sorted arrays of distinct fingerprints within *max_distance*."""
     table = FingerprintTable(max_distance)
@@ -169,10 +149,10 @@ def _across(values: NDArray[np.uint64], others: NDArray[np.uint64], max_distance
         yield np.searchsorted(values, near), right + begin
 
 
-def _number(values: NDArray[Any]) -> tuple[NDArray[Any], Places]:
+def _number(values: NDArray[Any]) -> tuple[NDArray[Any], Numbers]:
     """Return the distinct values, sorted, and the number of each value among them."""
     distinct, number = np.unique(values, return_inverse=True)
-    return distinct, number.reshape(-1).astype(np.int64)
+    return distinct, number.reshape(-1).astype(np.int32)
 
 
 def _pick(column: NDArray[np.int64] | None, places: Places) -> NDArray[np.int64]:
@@ -201,11 +181,11 @@ class Near:
     sets: TextStore | None = None
     similarity: float = 0.0
 
-    def among(self, nodes: AnyNodes) -> Iterator[PlacePairs]:
+    def among(self, nodes: Nodes) -> Iterator[PlacePairs]:
         """Yield the pairs of neighbours, each once."""
         return self._similar(nodes.candidates(self.max_distance), nodes.texts, nodes.texts)
 
-    def across(self, nodes: AnyNodes, others: AnyNodes) -> Iterator[PlacePairs]:
+    def across(self, nodes: Nodes, others: Nodes) -> Iterator[PlacePairs]:
         """Yield the pairs of neighbours of a node and one of *others*."""
         return self._similar(nodes.across(others, self.max_distance), nodes.texts, others.texts)
 
@@ -240,7 +220,7 @@ class _Thinned:
     canonical: Places
 
 
-def _thin(nodes: AnyNodes, near: Near) -> _Thinned:
+def _thin(nodes: Nodes, near: Near) -> _Thinned:
     """
     Take the members of large groups out, until the others have few pairs.
     The first nodes in canonical order are grouped by themselves: their canonicals are those of all, so what is near
@@ -286,7 +266,7 @@ def _pack(pairs: Iterable[PlacePairs], most: int) -> Places | None:
     return np.sort(np.concatenate(parts))
 
 
-def _group(nodes: AnyNodes, near: Near) -> Places:
+def _group(nodes: Nodes, near: Near) -> Places:
     """Return for each node the number of its canonical."""
     thinned = _thin(nodes, near)
     found = np.empty(len(nodes), np.int64)
@@ -299,7 +279,7 @@ def with_candidates(documents: Documents, max_distance: int, *, span: int = 0) -
     """Return the places of the documents that may have a neighbour: only their texts are of interest."""
     nodes, near = Nodes(documents, span=span), Near(max_distance)
     thinned = _thin(nodes, near)
-    some = nodes.counts > 1
+    some = np.bincount(nodes.node, minlength=len(nodes)) > 1
     for found in (thinned.order[thinned.edges >> 32], thinned.order[thinned.edges & _LOW]):
         some[found] = True
     if len(thinned.gone):
@@ -308,23 +288,6 @@ def with_candidates(documents: Documents, max_distance: int, *, span: int = 0) -
         for _, found in near.across(nodes.part(np.sort(thinned.gone)), nodes.part(alone)):
             some[alone[found]] = True
     return nodes.places[some[nodes.node]]
-
-
-def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int) -> Places:
-    """
-    Return, for each fingerprint in canonical order, the place of its canonical, which may be itself.
-
-    Copies cost nothing. Memory: 40 bytes a fingerprint, what :func:`distinct_pairs` takes, and 8 bytes a pair, of which
-    there are 8 a fingerprint at most: the members of large groups are not compared with each other.
-
-    >>> chain = np.array([0b000, 0b011, 0b111], np.uint64)
-    >>> group_fingerprints(chain, 2).tolist()
-    [0, 0, 2]
-    """
-    # The first copy represents all copies: it is the first of them in canonical order.
-    values, first, number = np.unique(fingerprints, return_index=True, return_inverse=True)
-    canonical: Places = first[_group(Distinct(values, first), Near(max_distance))][number]
-    return canonical
 
 
 def group_documents(

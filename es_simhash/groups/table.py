@@ -16,7 +16,6 @@ from es_simhash.groups.assign import (
     MISSING,
     Documents,
     group_documents,
-    group_fingerprints,
     with_candidates,
 )
 from es_simhash.lookup.content import TextStore, shown_moments
@@ -249,16 +248,13 @@ class Table:
         """Return the groups that the rule makes of the documents; *texts*, where it compares any, of the candidates."""
         grouping, columns = self._grouping, self._columns()
         order = self.order()
-        if grouping.is_by_distance_alone:
-            grouped = group_fingerprints(columns["fingerprint"][order], grouping.max_distance)
-        else:
-            grouped = group_documents(
-                self._documents(order, texts),
-                grouping.max_distance,
-                span=self._span(),
-                sets=None if texts is None else texts.sets,
-                similarity=grouping.similarity or 0.0,
-            )
+        grouped = group_documents(
+            self._documents(order, texts),
+            grouping.max_distance,
+            span=self._span(),
+            sets=None if texts is None else texts.sets,
+            similarity=grouping.similarity or 0.0,
+        )
         canonical = np.empty(len(order), np.int64)
         canonical[order] = order[grouped]
         distance = distances_between(columns["fingerprint"], columns["fingerprint"][canonical])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.groups import all_pairs, assign
-from es_simhash.groups.assign import group_fingerprints
+from es_simhash.groups.assign import Documents, group_documents
 from es_simhash.groups.table import Table, Texts
 from es_simhash.lookup.content import TextStore
 from es_simhash.mapping.rule import Grouping, Within
@@ -39,7 +39,9 @@ def thinning(patch, limits):
 def test_groups_by_distance_are_those_of_the_rule(values, max_distance, limits):
     with pytest.MonkeyPatch.context() as patch:
         thinning(patch, limits)
-        assert group_fingerprints(np.array(values, np.uint64), max_distance).tolist() == star(values, max_distance)
+        assert group_documents(Documents(np.array(values, np.uint64)), max_distance).tolist() == star(
+            values, max_distance
+        )
 
 
 def test_a_large_group_takes_time_by_its_members():
@@ -59,7 +61,7 @@ def test_a_large_group_takes_time_by_its_members():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assign, "distinct_pairs", note)
-        canonical = group_fingerprints(values, 12)
+        canonical = group_documents(Documents(values), 12)
         assert len(assign.with_candidates(assign.Documents(values), 12)) == len(values)
     assert (all_pairs.distances_between(values, values[canonical]) <= 12).all()
     assert compared < 100 * len(values)

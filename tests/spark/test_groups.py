@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="needs the extra spark")
 pa = pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash.errors import InvalidInputError, SimHashError
-from es_simhash.groups.assign import group_fingerprints
+from es_simhash.groups.assign import Documents, group_documents
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.rule import PairRule
 from es_simhash.spark import groups
@@ -54,7 +54,7 @@ def checkpoints(spark, tmp_path):
 
 def test_groups_are_those_in_memory(documents):
     ids, values, df = documents
-    wanted = reported(ids, values, group_fingerprints(values, 3))
+    wanted = reported(ids, values, group_documents(Documents(values), 3))
     assert listed(groups(df, max_distance=3)) == wanted
     assert sum(row[2] is not None for row in wanted) > 100
 
@@ -63,7 +63,7 @@ def test_groups_by_rounds_are_those_in_memory(documents, checkpoints):
     """Whatever the partitions; what is kept between the rounds are files."""
     ids, values, df = documents
     found = groups(df.repartition(2), max_distance=3, driver_pairs=20)
-    assert listed(found) == reported(ids, values, group_fingerprints(values, 3))
+    assert listed(found) == reported(ids, values, group_documents(Documents(values), 3))
     assert [path for path in checkpoints.rglob("part-*") if path.is_file()]
 
 
@@ -73,7 +73,7 @@ def test_a_chain_is_settled_by_the_driver(spark, monkeypatch):
     values = np.cumsum(np.uint64(1) << np.arange(40, dtype=np.uint64))
     ids = list(range(40))
     df = frame(spark, ids, values.tolist())
-    wanted = reported(ids, values, group_fingerprints(values, 1))
+    wanted = reported(ids, values, group_documents(Documents(values), 1))
     assert listed(groups(df, max_distance=1)) == wanted
     with pytest.raises(SimHashError, match="pairs are undecided after 2 rounds"):
         groups(df, max_distance=1, driver_pairs=3)
