@@ -73,59 +73,22 @@ CHUNK = 1 << 20
 _THREADED = 1 << 17
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """Some of the pairs found: positions of two different fingerprints, and distances in bits."""
-
-    left: Places
-    right: Places
-    distance: NDArray[np.uint8]
-
-    def __len__(self) -> int:
-        return len(self.left)
-
-
 def distances_between(left: Fingerprints, right: Fingerprints) -> NDArray[np.uint8]:
     """Return the distance of each fingerprint in *left* to the one at the same place in *right*, in bits."""
     return count_bits(left ^ right)
 
 
-def near_pairs(values: Fingerprints, max_distance: int) -> Iterator[Pairs]:
-    """
-    Yield every pair of *values* within *max_distance*, each once, in parts of bounded size.
-
-    The same fingerprints are yielded in the same order whatever the number of threads; how many are in one part may
-    differ. Equal values make pairs with each other: collapse them first (``numpy.unique``) where there may be many.
-    Memory: 24 bytes a fingerprint, and 8 for each thread.
-
-    >>> [found] = near_pairs(np.array([0, 7, 1 << 63], np.uint64), 2)
-    >>> found.left.tolist(), found.right.tolist(), found.distance.tolist()
-    ([0], [2], [1])
-    """
-    check_max_distance(max_distance)
-    values = np.ascontiguousarray(values, np.uint64)
-    places = np.argsort(values, kind="stable")
-    ordered = values[places]
-    is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
-    starts = np.flatnonzero(np.append(is_first, True))
-    distinct = ordered[starts[:-1]]
-    followed = np.flatnonzero(~is_first[1:])
-    ends = starts[np.searchsorted(starts, followed, side="right")]
-    for left, right in expand_ranges(followed, followed + 1, ends):
-        yield Pairs(places[left], places[right], np.zeros(len(left), np.uint8))
-    del followed, ends, ordered, is_first
-    for found in distinct_pairs(distinct, max_distance):
-        for pair, left in expand_ranges(np.arange(len(found)), starts[found.left], starts[found.left + 1]):
-            other = found.right[pair]
-            for row, right in expand_ranges(np.arange(len(pair)), starts[other], starts[other + 1]):
-                yield Pairs(places[left[row]], places[right], found.distance[pair[row]])
-
-
-def distinct_pairs(ordered: Fingerprints, max_distance: int) -> Iterator[Pairs]:
+def distinct_pairs(ordered: Fingerprints, max_distance: int) -> Iterator[PlacePairs]:
     """
     Yield the near pairs of places of *ordered*, which are distinct and sorted; the first place is the smaller.
-    Memory: 8 bytes a fingerprint, and 8 for each thread.
+    The same fingerprints are yielded in the same order whatever the number of threads; how many are in one part may
+    differ. Memory: 8 bytes a fingerprint, and 8 for each thread.
+
+    >>> [(left, right)] = distinct_pairs(np.array([0, 7, 1 << 63], np.uint64), 2)
+    >>> left.tolist(), right.tolist()
+    ([0], [2])
     """
+    check_max_distance(max_distance)
     if len(ordered) < 2 or not max_distance:
         return
     tasks = [partial(_placed, share, ordered) for share in share_joins(ordered, max_distance)]
@@ -136,10 +99,9 @@ def distinct_pairs(ordered: Fingerprints, max_distance: int) -> Iterator[Pairs]:
             yield from task()
 
 
-def _placed(share: Share, ordered: Fingerprints) -> Iterator[Pairs]:
+def _placed(share: Share, ordered: Fingerprints) -> Iterator[PlacePairs]:
     for left, right in share():
-        smaller, larger = np.minimum(left, right), np.maximum(left, right)
-        yield Pairs(ordered.searchsorted(smaller), ordered.searchsorted(larger), distances_between(left, right))
+        yield ordered.searchsorted(np.minimum(left, right)), ordered.searchsorted(np.maximum(left, right))
 
 
 def expand_ranges(left: Places, first: Places, last: Places) -> Iterator[PlacePairs]:

@@ -119,8 +119,8 @@ class Nodes:
             some = np.arange(begin, begin + len(key))
             end = np.searchsorted(self._key, key - key % self._dates + self._high[some], side="left")
             yield from expand_ranges(some, some + 1, end)
-        for found in distinct_pairs(self._values, max_distance):
-            yield from self._between(self, found.left, found.right)
+        for left, right in distinct_pairs(self._values, max_distance):
+            yield from self._between(self, left, right)
 
     def across(self, others: Self, max_distance: int) -> Iterator[PlacePairs]:
         """Yield such pairs of a node and one of *others*, which is another part of the same nodes."""
@@ -273,6 +273,14 @@ def _group(nodes: Nodes, near: Near) -> Places:
     found[thinned.order] = thinned.order[_group_edges(len(nodes), thinned.edges)]
     found[thinned.gone] = thinned.canonical
     return found
+
+
+def near_pairs(documents: Documents, max_distance: int, *, span: int = 0) -> Iterator[PlacePairs]:
+    """Yield the places of every two documents that distance, values and dates allow, each pair once; texts aside."""
+    # Each is told apart from all others, so that each is a node.
+    nodes = Nodes(replace(documents, texts=np.arange(len(documents.fingerprints))), span=span)
+    for left, right in nodes.candidates(max_distance):
+        yield nodes.first[left], nodes.first[right]
 
 
 def with_candidates(documents: Documents, max_distance: int, *, span: int = 0) -> Places:

@@ -137,6 +137,8 @@ SCAN_WINDOW = 1 << 18
 BLOCK = 1 << 16
 # A bucket of more is not compared pair by pair: it is given back.
 HOT = 1 << 13
+# Pairs that are handed on at once.
+FOUND = 1 << 17
 _ROWS = 32
 
 
@@ -187,8 +189,10 @@ def _compare_band(
     """Yield the near pairs of buckets of up to *limit* fingerprints each: a column is a bucket, and what follows it."""
     table = values.take(starts + np.arange(limit)[:, np.newaxis], mode="clip")
     differing, bits, near = np.empty_like(table), np.empty(table.shape, np.uint8), np.empty(table.shape, np.bool_)
-    # One number for the offset, row and column of each pair found: few calls where there are few pairs.
+    # One number for the offset, row and column of each pair found: few calls where there are few pairs, and no more
+    # than some at once where nearly all are near.
     found: list[Places] = []
+    count = 0
     for offset in range(1, limit):
         rows = limit - offset
         np.bitwise_xor(table[offset:], table[:rows], out=differing[:rows])
@@ -196,12 +200,14 @@ def _compare_band(
         (places,) = np.less_equal(bits[:rows], max_distance, out=near[:rows]).ravel().nonzero()
         if len(places):
             found.append(places + offset * table.size)
-    if found:
-        offsets, places = np.divmod(np.concatenate(found), table.size)
-        row, column = np.divmod(places, len(starts))
-        is_inside = row + offsets < sizes[column]
-        left = starts[column[is_inside]] + row[is_inside]
-        yield left, left + offsets[is_inside]
+            count += len(places)
+        if count and (count >= FOUND or offset == limit - 1):
+            offsets, places = np.divmod(np.concatenate(found), table.size)
+            row, column = np.divmod(places, len(starts))
+            is_inside = row + offsets < sizes[column]
+            left = starts[column[is_inside]] + row[is_inside]
+            yield left, left + offsets[is_inside]
+            found, count = [], 0
 
 
 def every_pair(values: Fingerprints, max_distance: int, rows: slice | None = None) -> Iterator[PlacePairs]:

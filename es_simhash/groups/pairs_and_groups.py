@@ -32,7 +32,8 @@ from es_simhash.transport.protocol import Index, Progress, check_index, names_in
 from es_simhash.writes.targets import refuse_masked_values
 
 if TYPE_CHECKING:
-    from es_simhash.groups.all_pairs import Pairs
+    from numpy.typing import NDArray
+
     from es_simhash.groups.table import Texts
 
 logger = logging.getLogger("es_simhash")
@@ -90,7 +91,7 @@ async def pairs(
 ) -> AsyncGenerator[Sequence[Pair], None]:
     """
     Yield a :class:`Pair` for every two near-duplicates in *index*, or one in *index*, one in *against*.
-    A document that both names reach makes no pair with itself. Memory: about 100 bytes a document, and where texts are
+    A document that both names reach makes no pair with itself. Memory: about 170 bytes a document, and where texts are
     compared the shingles of those that have a candidate, in a temporary file beyond 256 MiB. Raises InvalidInputError
     where the indices have different rules.
     """
@@ -130,21 +131,19 @@ _Judged = tuple[int, int, int, float | None, str | None]
 """Places, distance, similarity, and why there is none."""
 
 
-def _judge(step: Pairs, limits: Grouping, texts: Texts | None) -> list[_Judged]:
+def _judge(step: Sequence[NDArray[Any]], limits: Grouping, texts: Texts | None) -> list[_Judged]:
     """Return those of the pairs *step* whose texts *limits* accept, or were not read."""
     import numpy as np  # noqa: PLC0415
 
     from es_simhash.groups.assign import similar_pairs  # noqa: PLC0415
 
     if texts is None:
-        rows = zip(step.left.tolist(), step.right.tolist(), step.distance.tolist(), strict=True)
-        return [(*row, None, None) for row in rows]
-    left, right = texts.numbers[step.left], texts.numbers[step.right]
+        return [(*row, None, None) for row in zip(*(column.tolist() for column in step), strict=True)]
+    left, right = (texts.numbers[places] for places in step[:2])
     known = (left >= 0) & (right >= 0)
-    accepted, similarity = ~known, np.full(len(step), np.nan)
+    accepted, similarity = ~known, np.full(len(left), np.nan)
     accepted[known], similarity[known] = similar_pairs(left[known], right[known], texts.sets, limits.similarity or 0.0)
-    columns = (step.left, step.right, step.distance, similarity, known)
-    rows = zip(*(column[accepted].tolist() for column in columns), strict=True)
+    rows = zip(*(column[accepted].tolist() for column in (*step, similarity, known)), strict=True)
     return [(*row, found, None) if is_known else (*row, None, _UNREAD) for *row, found, is_known in rows]
 
 

@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.groups.all_pairs import Pairs, distances_between, near_pairs
+from es_simhash.groups.all_pairs import distances_between
 from es_simhash.groups.assign import (
     MISSING,
     Documents,
     group_documents,
+    near_pairs,
     with_candidates,
 )
+from es_simhash.groups.joins import Places
 from es_simhash.lookup.content import TextStore, shown_moments
 from es_simhash.mapping.fields import Fields, full_name, read_fingerprint, read_text
 from es_simhash.mapping.rule import Grouping, OrderKey
@@ -278,19 +280,6 @@ class Table:
             taken.add(found[place])
         return found
 
-    def _allows(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which pairs of documents *per* and *within* of the grouping allow to be neighbours."""
-        columns = self._columns()
-        fits = np.ones(len(left), np.bool_)
-        if (values := columns.get("per")) is not None:
-            fits &= (values[left] == values[right]) & (values[left] >= 0)
-        if (dates := columns.get("date")) is not None:
-            fits &= (dates[left] != MISSING) & (dates[right] != MISSING)
-            earlier, later = np.minimum(dates[left], dates[right]), np.maximum(dates[left], dates[right])
-            # A difference of signed numbers that overflows is right as an unsigned one.
-            fits &= later.view(np.uint64) - earlier.view(np.uint64) <= np.uint64(min(self._span(), 2**64 - 1))
-        return fits
-
     def _span(self) -> int:
         """Return the largest difference of dates, in milliseconds."""
         return 0 if self._grouping.within is None else self._grouping.within.milliseconds
@@ -318,17 +307,18 @@ class Table:
         given = [None if column is None else column[order] for column in deciding]
         return Documents(columns["fingerprint"][order], *given)
 
-    def pairs(self, *, split: int | None = None) -> Iterator[Pairs]:
+    def pairs(self, *, split: int | None = None) -> Iterator[tuple[Places, Places, NDArray[np.uint8]]]:
         """
-        Yield the pairs of places that distance, values and dates allow, each once, the first place the smaller.
-        *split*: only pairs of a place before it and one from it on.
+        Yield the pairs of places that distance, values and dates allow, each once, the first place the smaller; and
+        their distances in bits. *split*: only pairs of a place before it and one from it on.
         """
-        for found in near_pairs(self._columns()["fingerprint"], self._grouping.max_distance):
-            left, right = np.minimum(found.left, found.right), np.maximum(found.left, found.right)
-            some = self._allows(left, right)
+        documents = self._documents(np.arange(self._count))
+        for one, other in near_pairs(documents, self._grouping.max_distance, span=self._span()):
+            left, right = np.minimum(one, other), np.maximum(one, other)
             if split is not None:
-                some &= (left < split) & (right >= split)
-            yield Pairs(left[some], right[some], found.distance[some])
+                some = (left < split) & (right >= split)
+                left, right = left[some], right[some]
+            yield left, right, distances_between(documents.fingerprints[left], documents.fingerprints[right])
 
 
 # Ids that are strings of Python at once.

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError, MappingError, count, shorten
-from es_simhash.groups.all_pairs import distances_between, near_pairs
+from es_simhash.groups.all_pairs import distances_between
+from es_simhash.groups.assign import Documents, near_pairs
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint_array, get_scheme
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.port import Port
@@ -243,7 +244,7 @@ def _count_pairs(texts: Sequence[str], scheme: Scheme, preset: Preset, compared:
         return 0
     values, known = fingerprint_array(texts, scheme=scheme)
     places = np.flatnonzero(known)
-    found = [np.stack([pair.left, pair.right]) for pair in near_pairs(values[places], preset.max_distance)]
+    found = list(map(np.stack, near_pairs(Documents(values[places]), preset.max_distance)))
     left, right = places[np.concatenate([np.empty((2, 0), np.int64), *found], axis=1)[:, :MOST_PAIRS]]
     similarity = compare_pairs(texts, left, right, measure=compared, bound=preset.similarity)
     by_words = compare_pairs(texts, left, right)

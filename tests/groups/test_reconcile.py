@@ -1,5 +1,7 @@
 """Reconcile under trouble: groups follow the fingerprints that documents have when they are written."""
 
+import itertools
+
 import pytest
 
 from es_simhash import MappingError, fingerprint_fields
@@ -23,6 +25,12 @@ X, Y, Z = 0, 0xFFFF_0000_FFFF_0000, 0x0F0F_0F0F_0F0F_0F0F
 PATIENT = ("bulk", "get_settings", "mget", "msearch", "open_point_in_time", "refresh", *CLOSES)
 TIMES = [None, "2026-06-01T00:00:00.000Z"]
 times = pytest.mark.parametrize("since", TIMES, ids=["all", "since"])
+
+
+def in_turn(names, *cases):
+    """Give the *cases* of *names*, one for all documents, the next for those that changed since."""
+    rows = [(since, *case) for since, case in zip(itertools.cycle(TIMES), cases, strict=False)]
+    return pytest.mark.parametrize(f"since,{names}", rows)
 
 
 def grouped(number, **own):
@@ -86,9 +94,9 @@ def test_undisturbed(since):
     assert not store.open
 
 
-@times
-@pytest.mark.parametrize("is_late", [False, True])
-@pytest.mark.parametrize("failure", failures(), ids=repr)
+@in_turn(
+    "failure,is_late", *[(one, late) for n, one in enumerate(failures()) for late in ((False, True)[:: (-1) ** n])]
+)
 def test_a_failure_at_any_call(since, failure, is_late):
     """A busy server is waited for where documents are read, written or counted; a run ends what comes out."""
     for number in calls_to_fail(run_reconcile(filled(), since=since), is_late=is_late):
@@ -110,8 +118,7 @@ def test_a_failure_at_any_call(since, failure, is_late):
         assert store.sequence - before == 5
 
 
-@times
-@pytest.mark.parametrize("is_late", [False, True])
+@in_turn("is_late", (False,), (True,))
 def test_a_cancellation_at_any_request(since, is_late):
     """It comes out, nothing stays open, and another run ends the work."""
     for step in range(run_reconcile(filled(), since=since).steps):
@@ -137,8 +144,7 @@ def delete(store):
     store.docs.pop("0", None)
 
 
-@times
-@pytest.mark.parametrize("meddle", [change_text, change_all_else, delete])
+@in_turn("meddle", (change_text,), (change_text,), (change_all_else,), (delete,))
 def test_what_others_change_meanwhile(since, meddle):
     """Before any call: their change stays, and the groups follow from it if a later look at the index can see it."""
     for number in range(len(run_reconcile(filled(), since=since).calls)):
@@ -185,8 +191,7 @@ def forget_the_grouping(store):
     del store.mapping["_meta"]["es_simhash"]["simhash"]["grouping"]
 
 
-@pytest.mark.parametrize("meddle", [regroup, forget_the_grouping])
-@times
+@in_turn("meddle", (regroup,), (forget_the_grouping,))
 def test_a_grouping_that_changes_meanwhile_ends_the_run(since, meddle):
     """At once: after the mapping was read last, one request of writes at most is on its way, and it is an error."""
     whole = run_reconcile(filled(), since=since)

@@ -1,6 +1,6 @@
 """The table of an index: ids are whole strings, of any length, in the order of their code points."""
 
-from itertools import permutations
+import random
 
 import numpy as np
 from hypothesis import given, strategies as st
@@ -42,9 +42,9 @@ def test_the_order_of_hits_decides_nothing():
         for index in ("b", "a", "c")
         for id_, digits in (("1", "0" * 16), ("2", "f" * 16))
     ]
-    for order in permutations(hits):
+    for number in range(24):
         table = Table("simhash", Grouping())
-        for hit in order:
+        for hit in random.Random(number).sample(hits, len(hits)):
             table.add([hit])
         groups = table.group()
         assert {(table.row(int(place)).index, table.row(int(place)).id) for place in groups.canonical} == {

@@ -7,7 +7,7 @@ pytest.importorskip("pyspark", reason="needs the extra spark")
 pa = pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.groups import all_pairs
+from es_simhash.groups import all_pairs, assign
 from es_simhash.groups.joins import Costs
 from es_simhash.spark import near_pairs, pairs
 
@@ -35,8 +35,9 @@ def listed(found):
 
 def compared(ids, values, max_distance):
     found = []
-    for part in all_pairs.near_pairs(values, max_distance):
-        for a, b, distance in zip(part.left.tolist(), part.right.tolist(), part.distance.tolist(), strict=True):
+    for left, right in assign.near_pairs(assign.Documents(values), max_distance):
+        bits = all_pairs.distances_between(values[left], values[right])
+        for a, b, distance in zip(left.tolist(), right.tolist(), bits.tolist(), strict=True):
             found.append((*sorted((ids[a], ids[b])), distance))
     return sorted(found)
 
