@@ -73,7 +73,7 @@ SERVERS_FOLDER = pytest.StashKey[str]()
 EVERY_MODE = "ES_SIMHASH_EVERY_MODE"
 
 # Folders in which each case of a test runs on one product: what differs between the cases is not what servers decide.
-TAKING_TURNS = {"folding", "groups", "ingest", "lookup", "passages", "removal", "upkeep", "writes"}
+TAKING_TURNS = {"client", "folding", "groups", "ingest", "lookup", "passages", "removal", "upkeep", "writes"}
 # Folders in which that holds for a test of one case, too: what servers decide is shown by tests of the library.
 ON_ONE_PRODUCT = {"cli"}
 

@@ -173,14 +173,15 @@ def _answer(client: Any, call: Call, answer: Any) -> Any:
     if not is_answer(call, plain):
         raise odd_answer(call, _secrets(client).hide(plain), _place(client))
     if call.raw_source and not all(isinstance(item.get("_source", ""), str) for item in plain["docs"]):
-        raise WrongTypeError(
-            "the client, or its transport, is wrapped in code that reads answers itself, so no document can be "
-            "archived as the server sent it: give a client without the wrapper"
-        )
+        raise WrongTypeError(_WRAPPED)
     _hide_in_refusals(client, call, plain)
     return plain
 
 
+_WRAPPED = (
+    "the client, or its transport, is wrapped in code that reads answers itself, so no document can be archived as the "
+    "server sent it: give a client without the wrapper"
+)
 # Where the answer to one request has answers to several.
 _PARTS = {"msearch": "responses", "mget": "docs", "simulate_pipeline": "docs"}
 
@@ -258,10 +259,7 @@ def _reading_text(client: Any) -> Any:
         [reader] = [name for name in _READERS if hasattr(transport, name)]
         transport, clone = copy.copy(transport), copy.copy(client)
     except Exception as error:  # whatever a wrapper around a client does
-        raise WrongTypeError(
-            f"{type(client).__name__} has no transport of a known kind, so no document can be archived: give a client "
-            "without the wrapper"
-        ) from error
+        raise WrongTypeError(_WRAPPED) from error
     setattr(transport, reader, _TextReader(getattr(transport, reader)))
     setattr(clone, "_transport" if hasattr(client, "_transport") else "transport", transport)
     return clone

@@ -92,10 +92,6 @@ def parse_key(text: str) -> OrderKey:
         check_field("canonical", field)
         return OrderKey("preference", field, values=values)
     field = text.removeprefix("-")
-    if not field:
-        raise InvalidInputError(
-            "canonical names no order: give 'id', 'longest', a field, '-field' or 'field:value>value>*'"
-        )
     check_field("canonical", field)
     return OrderKey("field", field, is_descending=text.startswith("-"))
 
@@ -149,7 +145,7 @@ def parse_within(value: Within | Sequence[str]) -> Within:
         raise WrongTypeError(f'within must be a pair such as ("published", "7d"), not {shorten(value)}')
     field, span = pair
     match = _SPAN.fullmatch(span)
-    if not field or match is None:
+    if match is None:
         raise InvalidInputError(
             f"within {shorten(list(pair))} cannot be used: give a date field and a span, such as 7d, 12h or 30m"
         )

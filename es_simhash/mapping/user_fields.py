@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -191,12 +191,12 @@ def find_field_faults(
     for field, kind in wanted:
         if field is None:
             continue
-        wrong: dict[tuple[FieldFaultKind, str | None, str | None], list[str]] = {}
+        wrong: dict[FieldFault, list[str]] = {}
         for index, mapping in sorted(mappings.items()):
             if (fault := _fault_in(mapping, field, kind)) is not None:
                 wrong.setdefault(fault, []).append(index)
-        for (of_kind, type_, instead), indices in wrong.items():
-            found.append(FieldFault(of_kind, field, tuple(indices), len(indices) == len(mappings), type_, instead))
+        for fault, indices in wrong.items():
+            found.append(replace(fault, indices=tuple(indices), everywhere=len(indices) == len(mappings)))
     return found
 
 
@@ -206,13 +206,11 @@ def countable_field(field: str | None, mappings: Mapping[str, Mapping[str, Any]]
     return found[0].instead or field if len(found) == 1 and found[0].everywhere else field
 
 
-def _fault_in(
-    mapping: Mapping[str, Any], field: str, kind: FieldFaultKind | None
-) -> tuple[FieldFaultKind, str | None, str | None] | None:
-    """Return what is wrong with *field* in an index: the fault, its type, and a field below it that can be used."""
+def _fault_in(mapping: Mapping[str, Any], field: str, kind: FieldFaultKind | None) -> FieldFault | None:
+    """Return what is wrong with *field* in an index, whatever the others have."""
     node, path = node_of(mapping, field), field
     if node is None:
-        return "not_mapped", None, None
+        return FieldFault("not_mapped", field)
     # What an alias leads to is another field of the same mapping, and nothing is below the alias itself.
     if node.get("type") == "alias":
         path = str(node.get("path"))
@@ -222,7 +220,7 @@ def _fault_in(
     multi_fields = node.get("fields", {}).items()
     fitting = next((f"{path}.{name}" for name, below in multi_fields if _is_counted(below, kind)), None)
     has_none = " without doc values" if is_off(node, "doc_values") else ""
-    return kind, f"{_type_of(node)}{has_none}", fitting
+    return FieldFault(kind, field, type=f"{_type_of(node)}{has_none}", instead=fitting)
 
 
 def _is_counted(node: Mapping[str, Any], kind: FieldFaultKind) -> bool:

@@ -18,7 +18,6 @@ _TAG = "es-simhash"
 
 # What a pipeline is for, among its parameters: another one of the same purpose may take its place.
 _PURPOSE = ("scheme", "text_fields", "prefix", "value")
-_REASONS = {"keywords": "its words need a dictionary and jieba"}
 
 # Read from the fingerprint itself: another program may have rounded the signed copy, and some indices have none.
 _LEAST = (
@@ -107,7 +106,7 @@ def purpose_of(pipeline: Mapping[str, Any]) -> dict[str, Any] | None:
 def _computable(scheme: Scheme) -> Scheme:
     """Return *scheme*; raise SchemeError if a server cannot compute it."""
     reasons = (
-        _REASONS.get(scheme.name),
+        scheme.name == "keywords" and "its words need a dictionary and jieba",
         scheme.preprocess and f"it has no step {', '.join(scheme.preprocess)}",
         scheme.parameters["hash"] != "xxh3_64" and "it has only the hash xxh3_64",
     )
