@@ -88,24 +88,22 @@ async def sample_documents(
     reasons: list[Gap | str] = [*find_gaps(answer)]
     hits: list[Mapping[str, Any]] = []
     drawn = letters = 0
-    while drawn < len(keys) and len(hits) < size:
+    for start in range(0, len(keys), _PAGE):
         server.tell(Progress(len(hits), min(size, len(keys)), "sampling texts"))
-        part = keys[drawn : drawn + _PAGE]
+        part = keys[start : start + _PAGE]
         found, missing = await fetch_hits(
             server.patient, index, part, text_fields=text_fields, source=source, docvalue_fields=docvalue_fields
         )
         reasons += [gap for gap in dict.fromkeys(missing.values()) if gap is not None and gap not in reasons]
-        for key in part:
-            if len(hits) == size:
-                break
-            drawn += 1
-            if (hit := found.get(key)) is None:
-                continue
-            text = text_or_none(hit, text_fields)
+        for drawn, key in enumerate(part, start + 1):
+            hit = found.get(key)
+            text = None if hit is None else text_or_none(hit, text_fields)
             letters += len(text or "")
-            if text or not with_text:
+            if hit is not None and (text or not with_text):
                 hits.append(hit)
-        if letters >= MOST_LETTERS and drawn < len(keys) and len(hits) < size:
+            if len(hits) == size:
+                return hits, reasons, drawn
+        if letters >= MOST_LETTERS and drawn < len(keys):
             reasons.append(f"the sample ends at {len(hits):,} documents: they have {letters:,} letters")
             break
     return hits, reasons, drawn

@@ -107,7 +107,7 @@ def test_a_source_that_breaks():
 
     got = []
     with pytest.raises(OSError, match="disk"):
-        got.extend(with_fingerprints(source(), text_field="body", workers=2, batch=20))
+        got.extend(with_fingerprints(source(), text_field="body", workers=1, batch=20))
     assert len(got) == 110
 
 
@@ -120,7 +120,7 @@ def test_async_actions_keep_their_order():
             yield document
 
     async def collect():
-        stream = with_fingerprints(source(), text_field="body", workers=2, batch=50)
+        stream = with_fingerprints(source(), text_field="body", workers=1, batch=50)
         return [action async for action in stream]
 
     assert asyncio.run(collect()) == list(with_fingerprints(documents, text_field="body"))
