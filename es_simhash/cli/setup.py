@@ -20,7 +20,6 @@ from es_simhash.cli.show import (
     settled,
     warn,
 )
-from es_simhash.tables.notebook import percent
 
 if TYPE_CHECKING:
     from es_simhash import Setup
@@ -136,10 +135,7 @@ def _measured(found: Setup, to: To) -> Iterator[str]:
     elif found.presets:
         yield f"{found.sampled:,} of your texts were edited, to see which preset finds the copies"
         yield f"measured: {'; '.join(map(str, sorted(found.presets, key=lambda preset: preset != figures)))}"
-        if figures is not None and figures.preset == found.preset:
-            place = [preset.preset for preset in found.presets].index(found.preset)
-            shares = [f"{preset.preset} {percent(preset.recall_similar)}" for preset in found.presets[: place + 1]]
-            yield f"of the copies that stay 80 % the same: {', '.join(shares)}; 98 % is enough to choose a preset"
+        yield "98 % of the copies that stay 80 % the same are enough to choose a preset"
     for message in found.notes:
         yield f"note: {message}"
     if figures is not None and found.preset is None and figures.max_distance > found.grouping["max_distance"]:

@@ -30,11 +30,8 @@ def size(answer):
 
 @pytest.mark.parametrize("index", ["news", "news-1", "news-*", "laws,news-1", "news-*-old,laws"])
 def test_names_that_fit_a_pattern_are_allowed(index):
-    check_allowed(index, ["news-*", "news", "laws"])
-    check_allowed(index, [])
-    check_allowed(f"{index},*", ["*"])
-    with pytest.raises(InvalidInputError):
-        check_allowed(f"-{index}", ["*"])
+    for patterns in (["news-*", "news", "laws"], [], ["*"]):
+        check_allowed(index, patterns)
 
 
 @pytest.mark.parametrize(

@@ -113,16 +113,13 @@ def test_every_tool_answers_and_none_writes(server, filled, runner, log):
             found = await ask("find", id="near", max_distance=12, offset=3, limit=2)
             assert [(hit["id"], hit["distance"] > 0) for hit in found["near_dups"]] == [("03", True), ("04", True)]
             assert (await ask("find", text="..."))["unsure"][0].startswith("the text has no letters")
-            assert (await ask("find", text=TEXT, preset="near"))["total"] == 30
             assert (await ask("explain", first="00", second="near"))["distance"] == 5
-            assert (await ask("explain", texts=[TEXT, "another"]))["similarity"] == 0.0
             found = await ask("search_distinct", text="bridge river", limit=1)
             assert (bool(found["after"]), found["hits"][0]["similar_count"]) == (True, 29)
             again = await ask("search_distinct", text="bridge river", limit=1, after=found["after"])
             assert [hit["_id"] for hit in again["hits"]] == ["near"]
             found = await ask("passages", text=f"He said: {TEXT}", limit=3)
             assert (found["total"] > 3, found["overlaps"][0]["contains"]) == (True, 1.0)
-            assert (await ask("passages", id="00"))["total"] >= 29
             [group] = (await ask("groups", source=["title"]))["groups"]
             assert (group["id"], group["size"]) == ("00", 30)
             assert (await ask("stats", source_field="source.keyword"))["duplicates"] == 29

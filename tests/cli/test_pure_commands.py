@@ -51,13 +51,6 @@ def test_bytes_that_are_not_utf8_are_told_with_their_place(local):
     failed(local("fingerprint", "-", stdin="text".encode("utf-16")), "stdin is UTF-16 text, not UTF-8")
 
 
-@pytest.mark.parametrize("given", ["0", "00000000000000FF"])
-def test_what_is_no_fingerprint_is_named(local, given):
-    result = local("find", "news", "--fingerprint", given)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert f"{given!r} is not a fingerprint" in result.stderr
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -68,6 +61,7 @@ def test_what_is_no_fingerprint_is_named(local, given):
         "find index",
         "find index text --id 1",
         "find index text --source ,",
+        "find index --fingerprint 00000000000000FF",
         "ingest index",
         "ingest index - --create",
         "ingest index - --max-distance 3 --on-duplicate none",

@@ -95,6 +95,7 @@ def test_a_broken_gzip_gives_what_came_before(read):
         (b"a,b\n1\n1,2,3\n4,5\n", ["1 fields where the header has 2 ('a,b')", "3 fields where the header has 2", None]),
         (b'a,b\n"1" x,2\n4,5\n', ["not CSV", None]),
         (b'a,b\n4,5\n"never closed,2\n4,5\n', [None, "takes lines 3 to 4", "begins in line 3"]),
+        (b'a,b\n1,"tram\n2,nine" stops\n4,5\n', ["takes lines 2 to 3", "begins in line 2", None]),
         (b"a,b\n\xff,2\n4,5\n", ["not UTF-8", None]),
         (b"a,a\n1,2\n", ["names a column twice"]),
         (b"a,\n1,2\n3,\n", ["a column without a name", None]),
@@ -116,26 +117,6 @@ def test_broken_csv_is_told(read, content, reasons):
     assert len(found) == len(reasons)
     for record, reason in zip(found, reasons, strict=True):
         assert (record.reason is None) if reason is None else (reason in record.reason)
-
-
-TRAM = """\
-id{0}body
-1{0}"Nobody saw the second tram, the driver said
-2{0}The harbour office moved its counter
-3{0}Tram nine stops
-4{0}we will see"
-5{0}The market hall has a clock""".splitlines()
-
-
-@pytest.mark.parametrize(("last", "lost"), [("see", [2, 3, 4, 5, 6]), ('see" he said', [2, 3, 4, 5])])
-def test_rows_that_a_quote_takes_are_lost_as_rows(read, last, lost):
-    """Each line is told, the first with all of them; where the quote is seen to be wrong, the rest is read."""
-    content = "\n".join(line.format(";").replace('see"', last) for line in TRAM).encode()
-    found = read(content, name="x.csv")
-    assert [each.line for each in found if each.reason] == lost
-    assert f"takes lines 2 to {lost[-1]}" in found[0].reason
-    assert all("begins in line 2" in each.reason for each in found[1 : len(lost)])
-    assert [each.value["id"] for each in found if each.reason is None] == ["5"][: 6 - lost[-1]]
 
 
 @pytest.mark.parametrize(
