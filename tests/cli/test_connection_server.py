@@ -41,7 +41,6 @@ def test_server_down(run, index, monkeypatch):
 PRODUCTS = ("auto", "opensearch", "elasticsearch")
 
 
-@BOTH
 def test_another_kind_of_server(run, index, server, monkeypatch):
     """A page, a redirect, an answer that breaks off, and TLS where there is none: each in its own words."""
 

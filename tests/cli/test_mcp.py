@@ -123,6 +123,7 @@ def test_an_answer_is_bounded_and_says_what_is_cut(what):
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
 )
 
 
