@@ -32,6 +32,8 @@ def size(answer):
 def test_names_that_fit_a_pattern_are_allowed(index):
     for patterns in (["news-*", "news", "laws"], [], ["*"]):
         check_allowed(index, patterns)
+    with pytest.raises(InvalidInputError):
+        check_allowed(f"-{index}", ["*"])
 
 
 @pytest.mark.parametrize(
