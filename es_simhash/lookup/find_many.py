@@ -206,8 +206,6 @@ def _page_of(group: Sequence[Lookup]) -> int:
 
 
 def _body_of(group: Sequence[Lookup]) -> dict[str, Any]:
-    if len(group) == 1:
-        return group[0].body()
     return group[0].shared_body([lookup.fingerprint for lookup in group], page=_page_of(group))
 
 

@@ -56,12 +56,6 @@ def test_a_scan_asks_for_every_fingerprint():
     assert body["query"]["bool"]["filter"] == [{"exists": {"field": "simhash.fingerprint"}}]
 
 
-def test_by_default_no_script_is_sent():
-    """The query is for pasting anywhere."""
-    for max_distance in range(65):
-        assert "script" not in json.dumps(build_query(WANTED, max_distance=max_distance)["query"])
-
-
 def test_what_is_given_is_not_changed():
     """Nor shared with the body."""
     given = [{"range": {"date": {"gte": "now-7d"}}}]
