@@ -77,7 +77,7 @@ def test_a_removal_that_is_killed_goes_on(server, index, plan, seed):
     is_over = threading.Event()
 
     def count():
-        while not is_over.is_set():
+        while not is_over.wait(0.005):
             id_, views = chance.choice(ids), next(numbers)
             answer = server.request(
                 "POST", f"/{index}/_update/{id_}?retry_on_conflict=5", {"doc": {"views": views}}, missing_ok=True

@@ -88,7 +88,7 @@ def wanted(archive):
     return groups(store), len(run.calls), run.steps
 
 
-@pytest.mark.parametrize(("status", "is_late"), [(503, False), (503, True), (None, True), (400, False)])
+@pytest.mark.parametrize(("status", "is_late"), [(503, False), (None, True), (400, False)])
 def test_a_failure_at_any_request(archive, wanted, status, is_late):
     """It is an error or is made good; a second run completes in any case, and nothing is written twice."""
     state, calls, _ = wanted

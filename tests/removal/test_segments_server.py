@@ -7,7 +7,7 @@ from opensearchpy.exceptions import AuthorizationException
 
 from tests.passages.test_passages_server import words
 from tests.servers.removals import outcomes
-from tests.servers.support import ONE_SHARD, put, read_all
+from tests.servers.support import ONE_SHARD, put, read_all, stored_groups
 
 
 def refuse(**_):
@@ -32,18 +32,14 @@ def fill(server, index, simhash, **settings):
     server.request("POST", f"/{index}/_refresh")
 
 
-def groups(server, index):
-    return {id_: source["simhash"]["group"] for id_, source in read_all(server, index).items()}
-
-
 def remove_and_restore(server, index, simhash, plan, begin_restore=lambda: None):
     """Remove a duplicate, and put it back into its group."""
     simhash.plan_removal(index, plan, also=["rewritten"], max_share=1.0)
     assert outcomes(simhash.apply_removal(plan)) == {"b": ("deleted", None)}
-    assert groups(server, index) == {"a": "a", "c": "c", "d": "d"}
+    assert stored_groups(read_all(server, index)) == {"a": "a", "c": "c", "d": "d"}
     begin_restore()
     assert outcomes(simhash.restore(plan)) == {"b": ("restored", None)}
-    assert groups(server, index) == {"a": "a", "b": "a", "c": "c", "d": "d"}
+    assert stored_groups(read_all(server, index)) == {"a": "a", "b": "a", "c": "c", "d": "d"}
 
 
 def test_segment_replication(server, index, simhash, sync_simhash, plan):
