@@ -189,6 +189,12 @@ def test_a_canonical_that_is_given_again_keeps_its_moment():
     existing = Existing(shown_near(index, [again], 3, {}), there={"a": Document("a", 0b111100, at=2)})
     [decision] = decide([again], existing, Unshown(3), DecisionRule(Grouping(3), "tag"), now=9)
     assert (decision.group, decision.at) == ("a", 2)
+    # A new one of the same bits has the moment of its batch.
+    new = Document("e", 0, position=0)
+    [decision] = decide(
+        [new], Existing(shown_near(index, [new], 3, {})), Unshown(3), DecisionRule(Grouping(3), "tag"), now=9
+    )
+    assert (decision.group, decision.at) == ("b", 9)
 
 
 def test_a_canonical_that_comes_back_stands_before_its_own_copies():
@@ -211,10 +217,15 @@ def test_a_canonical_comes_after_copies_of_others_that_it_could_have_taken():
     """Its bits are those of a copy whose text is between two, and whose moment is after that of the batch."""
     one = "the council approved the new bridge over the river on tuesday after a debate"
     other = "heavy rain closed two mountain roads while crews worked all night to clear mud"
-    texts, rule = {"z": one, "m": f"{one} {other}", "c": other}, Grouping(3, similarity=0.4)
+    third = "the old tram driver waters seven plants in a small shop behind our station"
+    texts = {"z": one, "m": f"{one} {other}", "n": third, "c": other}
+    rule, standing = Grouping(3, similarity=0.4), Document("s", 0, group="s", at=1, content=content(third))
     batch = [
         Document(id_, int(id_ != "z"), position=n, content=content(text)) for n, (id_, text) in enumerate(texts.items())
     ]
-    decisions = decide(batch, Existing(), Unshown(3), DecisionRule(rule, "tag"), now=1_000)
-    assert [decision.group for decision in decisions] == ["z", "z", "c"]
-    assert batch[2].at >= batch[1].at == 1_001
+    # "n", given again, keeps its moment, which says nothing about that of "m".
+    existing = Existing(shown_near([standing], batch, 3, {}), there={"n": Document("n", 1, at=3)})
+    decisions = decide(batch, existing, Unshown(3), DecisionRule(rule, "tag"), now=1_000)
+    assert [decision.group for decision in decisions] == ["z", "z", "s", "c"]
+    assert (batch[1].at, batch[2].at) == (1_001, 3)
+    assert batch[3].at >= 1_001
