@@ -140,6 +140,9 @@ def find(
             warn(**why)
         _warn_of_unfilled(connection, to, index)
     _print_found(found, index)
+    if not found and found.plan is not None and not Output.as_json:
+        way = to.command("passages", index)
+        note(f"a part of a longer text is found by {way}, a document of a moment ago after the next refresh")
     return 0
 
 

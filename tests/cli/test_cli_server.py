@@ -42,6 +42,7 @@ def test_find_prints_a_table(run, news, monkeypatch):
     assert NEAR in result.stdout
     nothing = run("find", news, "quite another text", "-d", 0)
     assert nothing.stdout == "no near-duplicates within 0 bits, texts not compared\n"
+    assert f"found by es-simhash passages {news}, a document of a moment ago after the next refresh" in nothing.stderr
     assert "has no letters and no digits" in run("find", news, "...").stderr
 
 
