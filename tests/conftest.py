@@ -74,8 +74,8 @@ EVERY_MODE = "ES_SIMHASH_EVERY_MODE"
 
 # Folders in which each case of a test runs on one product: what differs between the cases is not what servers decide.
 TAKING_TURNS = {"client", "folding", "groups", "ingest", "lookup", "passages", "removal", "upkeep", "writes"}
-# Folders in which that holds for a test of one case, too: what servers decide is shown by tests of the library.
-ON_ONE_PRODUCT = {"cli"}
+# Folders in which that holds for a test of one case, too; where a server decides, its test names the products.
+ON_ONE_PRODUCT = {"cli", "groups", "upkeep", "writes"}
 
 # Folders whose tests may use the network; elsewhere those may whose file is named for it.
 NETWORKED = {"docs", "estates", "spark", "strangers"}

@@ -11,6 +11,7 @@ from es_simhash.groups import neighbourhood, reconcile
 from es_simhash.groups.grouping_request import GroupingRequest
 from tests.servers.fixtures import make_client
 from tests.servers.support import (
+    ON_BOTH,
     ONE_SHARD,
     ByDistance,
     expected_groups,
@@ -116,6 +117,7 @@ def test_what_was_never_grouped(server, index, simhash):
         simhash.reconcile(index, max_distance=3)
 
 
+@ON_BOTH
 def test_since_repairs_what_changes_upset(server, index, simhash):
     """A canonical deleted, one changed, an earlier one added: looking at these alone does it."""
     documents = fill(simhash, server, index, texts(200, edits=1), max_distance=3)
@@ -251,6 +253,7 @@ def test_since_finds_a_canonical_that_was_written_anew(server, index, simhash):
     assert simhash.reconcile(index, dry_run=True).changed == 0
 
 
+@ON_BOTH
 def test_pairs_within_and_between(server, index, simhash):
     """Every pair once; between two indices, from one to the other."""
     found = texts(120)
@@ -298,6 +301,7 @@ def test_an_index_that_a_rollover_makes_meanwhile(server, index, sync_simhash, m
 
 @pytest.mark.parametrize(("canonical", "stays"), [("at", "a"), ("-at", "d")])
 @pytest.mark.parametrize("kind", ["date", "date_nanos"])
+@ON_BOTH
 def test_dates_count_to_the_millisecond_and_then_the_id(server, index, simhash, kind, canonical, stays):
     """For the order, and for the span of ``within``: at ingest, for groups, and in a dry run."""
     simhash.create_index(index, text_field="body", mappings={"properties": {"at": {"type": kind}}})
@@ -312,6 +316,7 @@ def test_dates_count_to_the_millisecond_and_then_the_id(server, index, simhash, 
     assert simhash.reconcile(index, dry_run=True).changed == 0
 
 
+@ON_BOTH
 def test_what_has_no_readable_fingerprint_is_counted_and_named(server, index, simhash, caplog):
     """Left out of the rule until setup mends it; of a group that is shown, too."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)

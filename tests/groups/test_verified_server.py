@@ -8,7 +8,7 @@ import pytest
 from es_simhash import InvalidInputError, MappingError, fingerprint_fields
 from es_simhash.mapping.meta import marker_properties, read_settings
 from tests.reference import are_neighbours, canonical_order, star_of
-from tests.servers.support import ONE_SHARD, put, read_all, stored_groups, texts
+from tests.servers.support import ON_BOTH, ONE_SHARD, put, read_all, stored_groups, texts
 
 MAPPINGS = {
     "properties": {
@@ -209,6 +209,7 @@ def test_indices_that_a_change_has_reached_in_part(server, index, simhash):
     assert simhash.reconcile(names).changed == 0
 
 
+@ON_BOTH
 def test_groups_sorted_filtered_and_shown(server, index, simhash):
     """By size, of a smallest size, with a document that matches; whole groups, with the fields asked for."""
     fill(simhash, server, index)

@@ -6,13 +6,17 @@ import json
 import os
 import random
 
+import pytest
+
 from es_simhash import fingerprint, fingerprint_fields, hamming_distance
 from tests.reference import star
-from tests.servers.servers import Server
+from tests.servers.servers import PRODUCTS, Server
 
 # Rounds of tests that kill and race writers; `make faults` has twenty times as many.
 ROUNDS = int(os.environ.get("ES_SIMHASH_FAULT_ROUNDS", "1"))
 
+ON_BOTH = pytest.mark.parametrize("server", PRODUCTS, indirect=True)
+"""For a test whose answer the product decides, in a folder whose tests run on one."""
 ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
 WORDS = [f"{a}{b}" for a in ("alba", "bren", "cor", "dun", "elm", "fir", "gal", "hin") for b in ("ton", "wick", "ford")]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, build_mapping, fingerprint, fingerprint_fields
-from tests.servers.support import ONE_SHARD, assert_all_right, numbered, put, read_all, texts
+from tests.servers.support import ON_BOTH, ONE_SHARD, assert_all_right, numbered, put, read_all, texts
 
 
 def meta(server, index):
@@ -116,6 +116,7 @@ def test_a_source_that_a_setting_turns_off_is_refused(server, index, simhash, tm
     assert "no_source" in {fault.kind for fault in simhash.check(index)[0].faults}
 
 
+@ON_BOTH
 def test_dotted_spellings_become_one_object(server, index, simhash):
     """Right or stale or of a text without features: one nested object is left, and lookups find it."""
     server.request("PUT", f"/{index}", mapped())
@@ -143,6 +144,7 @@ def test_dotted_spellings_become_one_object(server, index, simhash):
     assert server.request("POST", f"/{index}/_count", {"query": {"exists": {"field": "simhash"}}})["count"] == 0
 
 
+@ON_BOTH
 def test_what_was_written_before_the_mapping_is_indexed(server, index, simhash):
     """_source has the right fields, but the index has no postings of them."""
     server.request("PUT", f"/{index}", {"mappings": {"dynamic": False}, "settings": ONE_SHARD})
@@ -165,6 +167,7 @@ def test_fingerprints_of_a_text_that_cannot_be_seen_are_kept(server, index, simh
     assert read_all(server, index)["1"] == fingerprint_fields(7)
 
 
+@ON_BOTH
 def test_an_index_without_any_mapping_behind_a_pattern(server, index, simhash, pages):
     """OpenSearch cannot read it in slices; alone, it is a backfill of nothing."""
     server.request("PUT", f"/{index}-empty", {"settings": ONE_SHARD})

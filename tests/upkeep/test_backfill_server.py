@@ -4,11 +4,22 @@ import pytest
 
 from es_simhash import MappingError, build_mapping
 from es_simhash.mapping.meta import marker_name, read_settings
-from tests.servers.support import ONE_SHARD, assert_all_right, numbered, open_contexts, put, read_all, send_lines, texts
+from tests.servers.support import (
+    ON_BOTH,
+    ONE_SHARD,
+    assert_all_right,
+    numbered,
+    open_contexts,
+    put,
+    read_all,
+    send_lines,
+    texts,
+)
 
 SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
 
 
+@ON_BOTH
 def test_an_index_without_our_fields(server, index, simhash, pages):
     """The fields are added, every slice is read, the user's own fields stay, and the second run writes nothing."""
     server.request("PUT", f"/{index}", {"settings": SHARDS})
@@ -49,6 +60,7 @@ def test_the_marker_is_there_afterwards(server, index, simhash):
     assert simhash.check(index)[0].faults == ()
 
 
+@ON_BOTH
 def test_stale_fingerprints_are_found_and_mended(server, index, simhash):
     """After partial updates made elsewhere: text changed, text emptied, fingerprint tampered with, error outlived."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)

@@ -33,8 +33,10 @@ def test_a_lost_answer(server, index, sync_simhash, on_duplicate, has_ids):
         assert ({each.action for each in reports} == {"unchanged"}) == is_hidden, fault
 
 
-@pytest.mark.parametrize("faults", [{}, {("bulk", 0): "lost"}])
-@pytest.mark.parametrize(("batch", "first"), [(1, {}), (500, {}), (500, {"_routing": "r"})])
+@pytest.mark.parametrize(
+    ("faults", "batch", "first"),
+    [({}, 1, {}), ({("bulk", 0): "lost"}, 500, {}), ({}, 500, {"_routing": "r"}), ({("bulk", 0): "lost"}, 1, {})],
+)
 def test_one_document_twice(server, index, faults, batch, first):
     """The second is not taken for an attempt of its own whose answer was lost, whatever batch and routing value."""
     with client_through(server, Wire(script=faults)) as simhash:

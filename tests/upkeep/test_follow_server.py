@@ -23,6 +23,7 @@ from es_simhash.mapping.resolve import SettingsChanged
 from tests.estates.wire import Wire
 from tests.servers.fixtures import client_through, make_client
 from tests.servers.support import (
+    ON_BOTH,
     ONE_SHARD,
     assert_all_right,
     expected_groups,
@@ -54,6 +55,7 @@ def last(reports):
     return list(reports)[-1]
 
 
+@ON_BOTH
 def test_what_arrives_gets_its_fingerprint(server, index, state, simhash, pages):
     """Missing, stale, marked by a pipeline, emptied; hostile texts are reported; then nothing is read again."""
     simhash.create_index(index, text_field="body", settings={"number_of_shards": 3, "number_of_replicas": 0})
@@ -190,6 +192,7 @@ def test_the_name_of_a_group_whose_namesake_is_deleted(server, index, state, sim
     assert simhash.reconcile(names, dry_run=True).changed == 0
 
 
+@ON_BOTH
 def test_new_and_recreated_indices(server, index, state, sync_simhash):
     """A rollover, which gets our fields too; and an index that was deleted and made again while it was followed."""
     alias = f"{index}-alias"
@@ -279,6 +282,7 @@ def test_two_followers_at_once(server, index, state, sync_simhash, pages):
     assert stored_groups(documents) == expected_groups(documents, 12)
 
 
+@ON_BOTH
 def test_outages_are_waited_for(server, index, state, sync_client, impatient):
     """A connection that breaks, a busy server, a shard without a primary; then it goes on."""
     if server.product == "opensearch":
@@ -309,6 +313,7 @@ def test_outages_are_waited_for(server, index, state, sync_client, impatient):
     assert (done.written, done.errors) == (5, {"unreachable": 1, "busy": 1, "shards": 1})
 
 
+@ON_BOTH
 def test_a_blocked_index_is_waited_for(server, index, state, sync_simhash, impatient):
     """Then everything is written and grouped."""
     sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)

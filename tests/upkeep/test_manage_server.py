@@ -11,7 +11,7 @@ from es_simhash import (
     get_scheme,
 )
 from es_simhash.mapping.meta import build_settings, is_marked, marker_name, markers_in_use, read_settings
-from tests.servers.support import ONE_SHARD, read_all
+from tests.servers.support import ON_BOTH, ONE_SHARD, read_all
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 
@@ -43,6 +43,7 @@ def test_fields_that_an_index_does_not_have(server, index, simhash):
     assert server.request("GET", f"/{index}/_mapping") == before
 
 
+@ON_BOTH
 def test_one_document_that_refuses_its_change_leaves_scripts_on(server, index, simhash, monkeypatch):
     """The others, read after it, have no null in place of our object."""
     monkeypatch.setattr("es_simhash.upkeep.backfill.PAGE_DOCUMENTS", 1)
@@ -64,6 +65,7 @@ def test_one_document_that_refuses_its_change_leaves_scripts_on(server, index, s
     assert held["0"]["simhash"]["fingerprint"]
 
 
+@ON_BOTH
 def test_an_index_that_parses_no_document_is_refused(server, index, simhash):
     """With or without our fields: searches there find nothing, and say that they are complete."""
     plain, document = f"{index}-plain", {"_id": "a", "body": TEXT}
@@ -136,6 +138,7 @@ def test_put_mapping_of_several_says_what_it_changed(server, index, simhash, run
     assert ("simhash" in mapping_of(server, f"{index}-a")["properties"]) == (blocked == "b")
 
 
+@ON_BOTH
 def test_remove_takes_our_fields_out_and_leaves_the_rest(server, index, simhash):
     """Documents, the user's ``_meta`` and their fields stay; nothing is found any more."""
     simhash.create_index(index, text_field="body", mappings={"_meta": {"owner": "x"}}, settings=ONE_SHARD)
@@ -170,8 +173,7 @@ def fill(server, simhash, index):
 
 
 @pytest.mark.usefixtures("template")
-@pytest.mark.parametrize("value", [True, False])
-@pytest.mark.parametrize("scheme", ["keywords", "shingles"])
+@pytest.mark.parametrize(("scheme", "value"), [("keywords", True), ("shingles", False)])
 def test_create_outdoes_a_template(server, index, make_simhash, scheme, value):
     """A client that remembers the template's settings notices that the index was created again with others."""
     stale, creator = make_simhash(), make_simhash()
@@ -239,6 +241,7 @@ def fill_up(server, index):
     pytest.fail("no limit was found")
 
 
+@ON_BOTH
 def test_remove_where_the_mapping_is_full(server, index, make_simhash):
     """It needs no new field: the old marker is retired, and our entry is gone."""
     simhash, stale = make_simhash(), make_simhash()

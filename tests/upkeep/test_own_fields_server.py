@@ -6,7 +6,7 @@ import pytest
 
 from es_simhash import InvalidInputError, MappingError, document_fields
 from tests.servers.command_line import OTHER, TEXT
-from tests.servers.support import put as put_actions
+from tests.servers.support import ON_BOTH, put as put_actions
 
 OWN = {
     "string": "33e68120ecb2d7de",
@@ -34,6 +34,7 @@ def taken(server, index):
     return index
 
 
+@ON_BOTH
 def test_what_is_there_stays_and_is_named(taken, server, simhash, run):
     """By setup, backfill and follow, also in their dry runs; the others get theirs, and keys beside ours stay."""
     before = sources(server, taken, OWN)

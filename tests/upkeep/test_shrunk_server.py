@@ -8,6 +8,7 @@ from es_simhash import fingerprint_fields
 from tests.folding.test_search_server import read_pages
 from tests.servers.batches import ingest_in_batches
 from tests.servers.support import (
+    ON_BOTH,
     assert_all_right,
     expected_groups,
     numbered,
@@ -46,6 +47,7 @@ def test_follow(server, index, sync_simhash, pages, kind, shards, batch):
     assert stored_groups(documents) == expected_groups(documents, 12)
 
 
+@ON_BOTH
 def test_documents_that_went_before_it_was_shrunk(server, index, sync_simhash):
     """Other documents have their numbers, but the groups that lost their canonical are decided."""
     source = f"{index}-source"

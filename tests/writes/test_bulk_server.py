@@ -8,7 +8,7 @@ from es_simhash import SimHashClient, to_hex
 from es_simhash.hashing import fingerprint
 from tests.estates.wire import Wire
 from tests.servers.fixtures import client_through, make_client
-from tests.servers.support import ONE_SHARD, read_all, texts
+from tests.servers.support import ON_BOTH, ONE_SHARD, read_all, texts
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 OTHER = "Shares fell sharply after the company cut its forecast for the coming year."
@@ -140,6 +140,7 @@ def test_one_document_that_no_request_can_hold(server, index, simhash, on_duplic
     assert sorted(read_all(server, index)) == sorted(ids)
 
 
+@ON_BOTH
 def test_a_refusal_does_not_quote_the_document(simhash, call, index):
     """What is no JSON, since Python writes numbers that JSON lacks; Elasticsearch would show where it begins."""
     call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))

@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash import MappingError, build_component_template, build_index_template
-from tests.servers.support import ONE_SHARD, numbered, read_all, texts
+from tests.servers.support import ON_BOTH, ONE_SHARD, numbered, read_all, texts
 
 
 def make_alias(server, index, *names):
@@ -40,6 +40,7 @@ def test_an_index_behind_an_alias_gets_the_mapping_before_it_is_written_to(serve
     assert simhash.find_near_dups(alias, documents[0]["body"])[0].id == "00000"
 
 
+@ON_BOTH
 def test_a_rollover_without_a_template_is_refused(server, index, simhash, template):
     """Before anything is written; with the template it works, also after the rollover."""
     first = f"{index}-000001"
