@@ -67,22 +67,31 @@ _shown_order = attrgetter("at", "id")
 class Documents:
     """
     The newest document of each id. *by_fingerprint*: those that others may duplicate, in the order of a search.
-    *copies*: the last duplicate of each fingerprint.
+    *copies*: the last duplicate of each fingerprint. *elsewhere*: older ones of an id with other routing values: they
+    stand, unless theirs is the shard of the newest.
     """
 
     def __init__(self) -> None:
         self.by_id: dict[str, Document] = {}
+        self.elsewhere: dict[str, list[Document]] = {}
         self.by_fingerprint: dict[int, list[Document]] = {}
         self.members: dict[str, list[Document]] = {}
         self.copies: dict[int | None, Document] = {}
 
     def add(self, document: Document) -> None:
-        """Add *document* in place of that of its id; the copies of this may not be near it any more."""
-        before = self.by_id.get(document.id)
-        if before is not None:
-            for others in (self.by_fingerprint.get(before.fingerprint or 0, []), self.members.get(before.group, [])):
-                if before in others:
-                    others.remove(before)
+        """Add *document* in place of that of its id and routing; the copies of this may not be near it any more."""
+        if document.id in self.by_id:
+            there, before = self.of_id(document.id), self.find(document.id, document.routing)
+            if before is not None:
+                there.remove(before)
+                for others in (
+                    self.by_fingerprint.get(before.fingerprint or 0, []),
+                    self.members.get(before.group, []),
+                ):
+                    if before in others:
+                        others.remove(before)
+            if there:
+                self.elsewhere[document.id] = there
         self.by_id[document.id] = document
         # Only canonicals attract other documents, and what stands for one.
         if document.is_member and document.canonicals is None:
@@ -92,6 +101,15 @@ class Documents:
             self.attract(document)
         for member in self.members.pop(document.id, ()):
             self.attract(member)
+
+    def of_id(self, id_: str) -> list[Document]:
+        """Return the newest document of that id for each routing value, the newest of all first."""
+        newest = self.by_id.get(id_)
+        return [] if newest is None else [newest, *self.elsewhere.get(id_, ())]
+
+    def find(self, id_: str, routing: str | None) -> Document | None:
+        """Return the newest document of that id and routing value."""
+        return next((one for one in self.of_id(id_) if str(one.routing) == str(routing)), None)
 
     def attract(self, document: Document) -> None:
         """Let others be duplicates of *document*."""
@@ -131,7 +149,7 @@ class Unshown(Documents):
 
     def clear(self) -> None:
         """Forget all, which a refresh has made visible to searches."""
-        for documents in (self.by_id, self.by_fingerprint, self.members, self.copies):
+        for documents in (self.by_id, self.elsewhere, self.by_fingerprint, self.members, self.copies):
             documents.clear()
         self._characters, self._table, self._waiting = 0, None, []
 
@@ -314,6 +332,9 @@ class _Deciding:
                 similarity = None if comparison.score is None else comparison.score.similarity
                 distance, at = leader.distance_to(fingerprint), self._at(document, leader)
                 verdict, copied = self._verdict(document), leader
+                if self._newest(leader.id) not in (None, leader):  # nobody knows whether that is in the same shard
+                    verdict = "tag"
+                    uncompared.append(Uncompared(leader.id, Unread("routing")))
                 if verdict == "skip" and self._rule.grouping.measure.spares(comparison.score):
                     # Skipped, a text that differs in nothing but numbers would be lost, unless it is there already.
                     found = self._find_same(document)
@@ -372,6 +393,11 @@ class _Deciding:
         routings = [hit.get("_routing") for hit in held] if newest is None else [newest.routing]
         return any(str(routing) != str(document.routing) for routing in routings)
 
+    def _find(self, document: Document) -> Document | None:
+        """Return :meth:`_newest` of the routing value of *document* alone."""
+        key = document.id, document.routing
+        return self._own.find(*key) or self._unshown.find(*key)
+
     def _newest(self, id_: str) -> Document | None:
         """Return what was written, or is to be, under *id_*, and is newer than what a search shows."""
         return self._own.by_id.get(id_) or self._unshown.by_id.get(id_)
@@ -379,7 +405,7 @@ class _Deciding:
     def _candidates(self, document: Document) -> Iterator[Document]:
         """Yield the documents near *document*, the one grouped first comes first; none of its own group, none led."""
         fingerprint = document.fingerprint
-        shown = (other for other in self._existing.of(fingerprint) if self._newest(other.id) is None)
+        shown = (other for other in self._existing.of(fingerprint) if self._find(other) is None)
         for other in merge(shown, self._written_near(fingerprint), key=_shown_order):
             if document.id not in (other.id, other.group) and not self._is_led(other):
                 yield other
@@ -392,7 +418,7 @@ class _Deciding:
         written = (self._unshown.by_fingerprint, self._own.by_fingerprint)
         found = [some for value in values for by_fingerprint in written if (some := by_fingerprint.get(value))]
         for document in found[0] if len(found) == 1 else merge(*found, key=_shown_order):
-            if self._newest(document.id) is document:
+            if self._find(document) is document:
                 yield document
 
     def _is_led(self, copy: Document) -> bool:
@@ -400,12 +426,12 @@ class _Deciding:
         if not copy.is_member or (copy.position is None and copy.canonicals is None):
             return copy.is_member
         newer = self._newest(copy.group)
-        if newer is not None:
-            return not newer.is_member and _compare(copy, newer, self._rule.grouping).accepts
-        if copy.canonicals is None:
+        if newer is None and copy.canonicals is None:
             return True
-        there = (other for other in copy.canonicals if self._newest(other.id) is None)
-        return any(_compare(copy, other, self._rule.grouping).accepts for other in there)
+        there = [other for other in copy.canonicals or () if self._find(other) is None]
+        for written in (self._own, self._unshown):
+            there += [other for other in written.of_id(copy.group) if self._find(other) is other]
+        return any(not other.is_member and _compare(copy, other, self._rule.grouping).accepts for other in there)
 
     def _verdict(self, document: Document) -> Verdict:
         """Return what becomes of a duplicate: skipping would leave what has its id with its old text."""

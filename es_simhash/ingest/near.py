@@ -115,6 +115,7 @@ class NearLookup:
         self._asked = self._batches = 0
         # Whether a document that searches show under its id may stay; at the start, ids that nothing has yet decide.
         self._may_stay: bool | None = None
+        self._is_routed = True  # whether the index may have documents with a routing value
 
     @property
     def batch(self) -> int:
@@ -131,6 +132,10 @@ class NearLookup:
         self._scope = replace(self._scope, stats=replace(found, documents=max(found.documents, SMALLEST)))
         if self._may_stay is None:
             self._may_stay = self.is_writing and found.documents > 0
+        if self._may_stay:
+            routed = {"size": 0, "query": {"exists": {"field": "_routing"}}, "track_total_hits": 1}
+            answer = await server.patient.send(self._search(routed))
+            self._is_routed = bool(find_gaps(answer)) or answer["hits"]["total"]["value"] > 0
         if self._table is not None or self._is_demanded:
             await self._load(server)
 
@@ -158,23 +163,30 @@ class NearLookup:
             item.operation and item.operation.kind == "update" for item in items
         )
         is_wanted = self._may_stay or self.rule.on_duplicate == "skip"
-        ids = [id_ for item in items if (id_ := item.given_id) is not None] if is_wanted else []
-        held = [self._search(_held_body(ids))] if ids else []
-        if not fingerprints:
-            return Asked((), held, ids=ids) if ids else None
-        self._asked += len(fingerprints)
-        self._batches += 1
-        if self._is_worth_it():
-            await self._load(server)
-        if self._table is None:
-            batch = self._first_search(fingerprints)
-            return Asked(fingerprints, [batch.call(), *held], batch, ids=ids)
-        near = await server.compute(self._table.near, fingerprints)
-        values = sorted({*chain(*near.values())})
-        body = {**self._with_contents(self._body(values, copies=False)), "size": DOCUMENTS}
-        # No search for none; too many are asked for in parts.
-        first = [self._search(body)] if 0 < len(values) <= MAX_FINGERPRINTS else []
-        return Asked(fingerprints, [*first, *held], near=near, ids=ids)
+        given = [item for item in items if item.given_id is not None] if is_wanted else []
+        near: Near = {}
+        search: MultiSearch | None = None
+        calls: list[Call] = []
+        if fingerprints:
+            self._asked += len(fingerprints)
+            self._batches += 1
+            if self._is_worth_it():
+                await self._load(server)
+            if self._table is None:
+                search = self._first_search(fingerprints)
+                calls.append(search.call())
+            else:
+                near = await server.compute(self._table.near, fingerprints)
+                if self.rule.on_duplicate == "tag" and not self._is_routed:
+                    given = [item for item in given if _may_be_held(item, near)]
+                values = sorted({*chain(*near.values())})
+                if 0 < len(values) <= MAX_FINGERPRINTS:  # too many are asked for in parts
+                    body = self._with_contents(self._body(values, copies=False))
+                    calls.append(self._search({**body, "size": DOCUMENTS}))
+        ids = [item.given_id for item in given if item.given_id is not None]
+        if ids:
+            calls.append(self._search(_held_body(ids)))
+        return Asked(fingerprints, calls, search, near, ids) if fingerprints or ids else None
 
     async def take(self, server: Port, asked: Asked) -> Existing:
         """
@@ -492,6 +504,16 @@ def _looked_up(items: Iterable[Item]) -> Iterator[Document]:
     for item in items:
         if item.document is not None and item.outcome is None and item.document.fingerprint is not None:
             yield item.document
+
+
+def _may_be_held(item: Item, near: Near) -> bool:
+    """
+    Return whether the index may hold *item* as it is given, or its id under another routing value, where it has none.
+    *near*: the fingerprints of the index near each; what is held has its very fingerprint.
+    """
+    fingerprint = None if item.document is None else item.document.fingerprint
+    has_routing = item.operation is not None and "routing" in item.operation.header
+    return has_routing or fingerprint is None or fingerprint in near.get(fingerprint, ())
 
 
 def _held_body(ids: Sequence[str]) -> dict[str, Any]:

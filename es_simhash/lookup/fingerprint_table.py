@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, combinations, pairwise
-from math import comb
+from math import ceil, comb, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,11 @@ MOST_PARTS = 8
 # A table of first words has about so many entries for each fingerprint, and never fewer or more bits than these.
 FEWEST_BITS, MOST_BITS = 4, 24
 
-# Candidates are read and compared so many at once.
+# Most candidates that are read and compared at once.
 WINDOW = 16
 
 # Nanoseconds: to look one word up, to read where it begins, to compare one candidate, or one fingerprint of a scan.
-WORD, BEGUN, CANDIDATE, SCANNED = 10.0, 20.0, 2.0, 1.0
+WORD, BEGUN, CANDIDATE, SCANNED = 10.0, 20.0, 4.0, 1.0
 
 # More words than these are not looked up for one fingerprint: it is compared with all.
 MOST_WORDS = 1 << 16
@@ -68,8 +68,14 @@ def _cost(parts: Parts, count: int) -> float:
     cost = 0.0 if parts else SCANNED * count
     for part in parts:
         run = count / (1 << part.width)
-        cost += part.words * (WORD + BEGUN * min(1.0, run) + CANDIDATE * run)
+        read = max(_window(run), run)
+        cost += part.words * (WORD + min(1.0, run) * (BEGUN + CANDIDATE * read))
     return cost
+
+
+def _window(run: float) -> int:
+    """Return how many candidates are read at once where a word has *run* of them: most runs are not longer."""
+    return min(WINDOW, 1 << ceil(run + sqrt(run)).bit_length())
 
 
 @cache
@@ -260,9 +266,10 @@ class _Column:
         sizes = np.bincount((self._values >> self._shift).astype(np.int64), minlength=1 << part.width)
         self._starts = np.zeros(len(sizes) + 1, np.uint32)
         np.cumsum(sizes, out=self._starts[1:])
-        # Every WINDOW values that follow one another, without a copy of them.
+        self._window = _window(len(ordered) / len(sizes))
+        # Every so many values that follow one another, without a copy of them.
         self._windows: NDArray[np.void] = np.ndarray(
-            (len(self._values) - WINDOW + 1,), f"V{8 * WINDOW}", self._values, strides=(8,)
+            (len(self._values) - self._window + 1,), f"V{8 * self._window}", self._values, strides=(8,)
         )
         # Small enough for a core's second-level cache, where most words that are looked up have no fingerprint.
         self._is_filled = sizes > 0
@@ -290,16 +297,19 @@ class _Column:
         A run is read by windows of equal length, which takes fewer passes than by its own: what follows it, or stands
         before it at the end of the table, may be near too.
         """
-        last = len(self._values) - WINDOW
+        window, rows = self._window, BLOCK // self._window
+        last = len(self._values) - window
         while len(starts):
-            for first in range(0, len(starts), BLOCK // WINDOW):
-                row = whose[first : first + BLOCK // WINDOW]
-                windows = self._windows[np.minimum(starts[first : first + BLOCK // WINDOW], last)]
-                values = windows.view(np.uint64).reshape(-1, WINDOW)
+            for first in range(0, len(starts), rows):
+                row = whose[first : first + rows]
+                windows = self._windows[np.minimum(starts[first : first + rows], last)]
+                values = windows.view(np.uint64).reshape(-1, window)
                 asked = turned.take(row)[:, np.newaxis]
-                near = np.flatnonzero(count_bits(values ^ asked) <= max_distance)
+                apart = np.bitwise_xor(values, asked, out=values)
+                near = np.flatnonzero(count_bits(apart) <= max_distance)
                 if len(near):
-                    yield row.take(near // WINDOW), _turned(values.take(near), BITS - self._begin if self._begin else 0)
-            starts = starts + WINDOW
+                    found = values.take(near) ^ turned.take(row.take(near // window))
+                    yield row.take(near // window), _turned(found, BITS - self._begin if self._begin else 0)
+            starts = starts + window
             longer = np.flatnonzero(starts < ends)
             starts, ends, whose = starts.take(longer), ends.take(longer), whose.take(longer)

@@ -229,3 +229,23 @@ def test_a_canonical_comes_after_copies_of_others_that_it_could_have_taken():
     assert [decision.group for decision in decisions] == ["z", "z", "s", "c"]
     assert (batch[1].at, batch[2].at) == (1_001, 3)
     assert batch[3].at >= 1_001
+
+
+@given(st.sampled_from(["tag", "skip"]), st.booleans())
+def test_one_id_stands_once_for_each_routing_value(on_duplicate, is_one_batch):
+    """What is near the older one belongs to it, not to a canonical that is gone; nothing is skipped for it."""
+    rule, unshown = DecisionRule(Grouping(3), on_duplicate), Unshown(3)
+    given = [Document("x", 0, routing="a"), Document("copy", 1), Document("x", 2**64 - 1, routing="b")]
+    given += [Document("last", 2)]
+    batches, decisions = [given] if is_one_batch else [[one] for one in given], []
+    for batch in batches:
+        decided = decide(batch, Existing(), unshown, rule)
+        decisions += decided
+        for document, decision in zip(batch, decided, strict=True):
+            if decision.verdict != "skip":
+                unshown.add(document)
+    told = [(one.verdict, one.group, one.distance, one.is_stale) for one in decisions]
+    assert told[0] == ("write", "x", 0, False)
+    assert told[1] == (on_duplicate, "x", 1, False)
+    assert told[3] == ("tag", "x", 1, False)
+    assert [str(one.why) for one in decisions[3].uncompared] == ["it has the same id, and another routing value"]
