@@ -61,7 +61,7 @@ async def ingest(
     """
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
     Cost: before the first document some five requests about the index; if documents are grouped, also a bulk that shows
-    what the login may not see, a refresh, and four that record the rule and measure the index. For every 2,000
+    what the login may not see, a refresh, and five that record the rule and measure the index. For every 2,000
     documents (500 where the server is asked about each) a look at the mapping and a bulk; if they are grouped, a
     multi-search, or by the table a search, and a search of what is near, while the batch before it is decided. A
     refresh after every 100,000. A dry run takes no document, and refuses what is refused before the first one, but for

@@ -98,13 +98,14 @@ def test_a_rollover_to_an_index_without_whole_sources_loses_nothing(server, inde
     assert {hit["_id"] for hit in found["hits"]["hits"]} == {"y", "z"}
 
 
-def test_what_is_there_as_it_is_given_is_not_written_again(server, index, simhash):
+@pytest.mark.parametrize("lookups", ["server", "memory"])
+def test_what_is_there_as_it_is_given_is_not_written_again(server, index, simhash, lookups):
     """What differs in a type alone is; and whatever follows a document of its id in the same ingest."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     first = [{"_id": str(n), "body": text, "n": 1} for n, text in enumerate(texts(60))]
-    list(simhash.ingest(index, first))
+    list(simhash.ingest(index, first, lookups=lookups))
     before = read_all(server, index)
-    reports = list(simhash.ingest(index, first))
+    reports = list(simhash.ingest(index, first, lookups=lookups))
     assert {report.action for report in reports} == {"unchanged"}
     assert {report.id: report.canonical for report in reports} == stored_groups(before)
     assert {report.id: report.distance or None for report in reports} == {
@@ -112,11 +113,11 @@ def test_what_is_there_as_it_is_given_is_not_written_again(server, index, simhas
     }
     assert read_all(server, index) == before
     again = [{**first[0], "n": "1"}, {**first[1], "n": 1.0}, {**first[2], "more": None}, {**first[3], "_routing": "r"}]
-    assert {each.action for each in simhash.ingest(index, again)} <= {"written", "tagged"}
+    assert {each.action for each in simhash.ingest(index, again, lookups=lookups)} <= {"written", "tagged"}
     assert len(read_all(server, index)) in (60, 61)  # of one id and another routing
     for given in ([{**first[9], "n": 2}, first[9]], [{"_op_type": "update", "_id": "9", "doc": {"n": 2}}, first[9]]):
         for batch in (1, 50):
-            reports = list(simhash.ingest(index, given, batch=batch))
+            reports = list(simhash.ingest(index, given, batch=batch, lookups=lookups))
             assert "unchanged" not in [each.action for each in reports]
             assert read_all(server, index)["9"]["n"] == 1
     bare = {"_id": "bare", "n": 1}  # nothing is looked up for it
