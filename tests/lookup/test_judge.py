@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash import InvalidInputError, NearDup, NearDups, Verification
-from es_simhash.hashing import fingerprint, get_scheme
+from es_simhash.hashing import Scheme, fingerprint, get_scheme
 from es_simhash.lookup import judge
 from es_simhash.lookup.content import Content
 from es_simhash.lookup.find import Scope
@@ -15,6 +15,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.quality import sampling
 from es_simhash.quality.sampling import sample_documents
 from es_simhash.tables.notebook import cut
+from es_simhash.transport.protocol import Key
 from tests.compared import compare_texts
 from tests.transport.by_hand import SCRIPTED, ServerError, drive, scripted
 
@@ -286,3 +287,15 @@ def test_the_nearest_that_were_rejected_are_noted():
     assert str(nearest) == f"7: 2 bits, {100 * cut(similarity):g} % of the 7-letter shingles, below 80 %"
     assert answer.to_dict()["rejected"][0]["at_least"] == 0.8
     assert words_apart("texts", answer.rule, 3, None) == "3 bits, less than 72 % of the 7-letter shingles, below 80 %"
+
+
+def test_who_lacks_a_file_of_the_scheme_judges_changed_texts_without_it(tmp_path):
+    """A lookup by id needs no dictionary; one that is named and cannot be read is an error."""
+    path = tmp_path / "words.txt"
+    path.write_text("石墨烯电池 500\n", encoding="utf-8")
+    scheme = get_scheme("keywords", dictionary=path)
+    texts = {Key("i", "a"): BASE}
+    assert judge._fingerprints_now(texts, Scheme.from_dict(scheme.to_dict())) == {}
+    path.unlink()
+    with pytest.raises(InvalidInputError, match="cannot read dictionary"):
+        judge._fingerprints_now(texts, scheme)
