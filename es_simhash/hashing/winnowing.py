@@ -189,7 +189,7 @@ def _to_terms(hashes: Hashes, owners: Places, count: int) -> list[list[str]]:
     is_new = are_new(values, owners)
     values, owners = values[is_new], owners[is_new]
     shifts = np.arange(6 * (TERM_CHARACTERS - 1), -1, -6, dtype=np.uint64)
-    digits = _ALPHABET.take(values[:, None] >> shifts & np.uint64(63))
+    digits = _ALPHABET.take((values[:, None] >> shifts & np.uint64(63)).astype(np.intp))  # numpy 1 takes no uint64
     terms = digits.view(f"S{TERM_CHARACTERS}").ravel().astype(f"U{TERM_CHARACTERS}").tolist()
     stops = np.searchsorted(owners, np.arange(count), side="right").tolist()
     return [terms[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
