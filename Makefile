@@ -36,7 +36,7 @@ demo: $(VENV)/.demo ## Find near-duplicates in a small corpus, on a real OpenSea
 	@$(BIN)/es-simhash serve --demo
 
 test: check ## Run everything that must pass: format, lint, types, import contracts, all tests
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadscope --timeout 400
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadscope --timeout 900
 
 # A machine of CI gets a browser where that takes one command, so that nothing about pages is skipped there.
 ifdef CI

@@ -326,7 +326,10 @@ def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path, monkeypat
     """A setup that was stopped: each command that then shows too little names the command that goes on."""
     page, plan = tmp_path / "page.html", tmp_path / "plan"
     assert run("create", plain, "--existing", "-t", "body", "--yes").exit_code == 0
-    assert f"no lookup finds them; run es-simhash setup {plain} --yes\n" in run("find", plain, "--id", "0a").stderr
+    assert (
+        f"no lookup and no group has them; run es-simhash setup {plain} --yes\n"
+        in run("find", plain, "--id", "0a").stderr
+    )
     failed(run("groups", plain), "was never grouped: run es-simhash setup INDEX")
     assert run("setup", plain, "-t", "body", "--yes").exit_code == 0
     commands = ("find", plain, "--id", "0a"), ("groups", plain), ("report", plain, "--out", page), ("plan", plain)
