@@ -6,11 +6,11 @@ import json
 import re
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
-from typing import IO, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from es_simhash import DEFAULT_SCHEME, InvalidInputError, SimHashClient, Written, with_fingerprints
 from es_simhash.arguments import check_count
@@ -195,7 +195,7 @@ class LineFailure:
 class Tally:
     """Counts the outcome of each line, and writes one line of JSON for each to *report*, if there is one."""
 
-    def __init__(self, report: IO[str] | None, *, is_dry: bool = False) -> None:
+    def __init__(self, report: Callable[[str], Any] | None, *, is_dry: bool = False) -> None:
         self.report = report
         self.lines = 0
         self.last: Line | None = None
@@ -233,7 +233,7 @@ class Tally:
             self._failures.append(LineFailure(kind, line.name, line.line, outcome["id"], outcome["reason"] or ""))
         if self.report is not None:
             plain = {"file": line.name, "line": line.line, **outcome}
-            self.report.write(json.dumps(plain, ensure_ascii=False) + "\n")
+            self.report(json.dumps(plain, ensure_ascii=False) + "\n")
 
     def sentence(self) -> str:
         """Return the counts in words."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -53,21 +53,32 @@ def write_whole(path: Path, pieces: Iterable[str]) -> None:
 
 
 @contextmanager
-def open_report(path: str | None, inputs: Sequence[str], *, dry_run: bool) -> Iterator[IO[str] | None]:
+def open_report(path: str | None, inputs: Sequence[str], *, dry_run: bool) -> Iterator[Callable[[str], Any] | None]:
     """
-    Open the report of a command that reads *inputs*; ``-`` is stdout. A dry run replaces none.
-    Its errors name it; the system names none where a disk is full.
+    Open the report of a command that reads *inputs*, and return what writes to it; ``-`` is stdout. A dry run replaces
+    none. A file has what it had until something is written, or the end: a server may not answer what is asked first.
+    Errors name it; the system names none where a disk is full.
     """
     if path is None or path == STDIN:
-        yield None if path is None else sys.stdout
+        yield None if path is None else sys.stdout.write
         return
     refuse_output(path, inputs=inputs)
     file = Path(path)
     if dry_run and file.is_file() and file.stat().st_size:
         raise InvalidInputError(f"{path} exists, and a dry run replaces no file: give another name")
+    is_kept = file.is_file()
     try:
-        with file.open("w", encoding="utf-8", errors="backslashreplace") as report:
-            yield report
+        with file.open("a" if is_kept else "w", encoding="utf-8", errors="backslashreplace") as report:
+
+            def write(text: str) -> None:
+                nonlocal is_kept
+                if is_kept:
+                    report.truncate(0)
+                    is_kept = False
+                report.write(text)
+
+            yield write
+            write("")
     except OSError as error:
         error.filename = error.filename or path
         raise

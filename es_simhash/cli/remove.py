@@ -267,14 +267,14 @@ def restore(
     ended: DamagedError | OSError | None = None
     with open_archived(removals[0], writes=not dry_run) as removal:
         first = min(removal.header.index_uuids, default="-")  # the product of the server is found by it
-    with connect(to, index or first) as connection, open_report(report, removals, dry_run=dry_run) as file:
+    with connect(to, index or first) as connection, open_report(report, removals, dry_run=dry_run) as write:
         with closing(connection.simhash.restore(removals, index=index, dry_run=dry_run)) as records:
             try:
                 for record in records:
                     actions[record.action] += 1
                     connection.to_refresh.add(record.index)
-                    if file is not None:
-                        file.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
+                    if write is not None:
+                        write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
                     if not record.is_done:
                         kinds[record.kind or record.action] += 1
                         if kinds.total() <= SHOWN_FAILURES:

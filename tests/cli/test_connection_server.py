@@ -29,13 +29,18 @@ def test_the_product_is_told_without_cluster_rights(run, news, server, monkeypat
         failed(run("check", news), "ES_SIMHASH_PRODUCT")
 
 
-def test_server_down(run, index, monkeypatch):
+def test_server_down(run, index, monkeypatch, tmp_path):
+    report = tmp_path / "report"
+    report.write_text("earlier")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
         failed(run("find", index, TEXT, "--url", url), f"cannot reach {url}", "ES_SIMHASH_URL")
         monkeypatch.setenv("ES_SIMHASH_PRODUCT", "opensearch")
         failed(run("find", index, TEXT, "--url", url), f"cannot reach {url}")
+        lines = json.dumps({"body": TEXT})
+        failed(run("ingest", index, "-", "--report", report, "--url", url, stdin=lines), f"cannot reach {url}")
+    assert report.read_text() == "earlier"
 
 
 PRODUCTS = ("auto", "opensearch", "elasticsearch")

@@ -52,18 +52,33 @@ def test_only_its_owner_reads_a_page(tmp_path):
     assert failure.value.filename == str(full)
 
 
+def _report(path, *lines):
+    with open_report(path, (), dry_run=False) as write:
+        for line in lines:
+            write(line)
+
+
 def test_a_report_that_is_cut_is_an_error_that_names_it(small_disk):
     """Also where the last lines are written at the end, when the file is closed."""
     folder, fill = small_disk
     fill()
     path = str(folder / "report")
     for characters in (10, 100_000):
-        with (
-            pytest.raises(OSError, match="No space left") as failure,
-            open_report(path, (), dry_run=False) as report,
-        ):
-            report.write("x" * characters)
+        with pytest.raises(OSError, match="No space left") as failure:
+            _report(path, "x" * characters)
         assert describe(failure.value) == f"cannot use {shorten(path)}: No space left on device"
+
+
+def test_a_report_is_kept_until_there_is_another(tmp_path):
+    """A server may not answer what is asked first; a run without an outcome has an empty report."""
+    path = tmp_path / "report"
+    path.write_text("earlier\n")
+    with pytest.raises(TimeoutError), open_report(str(path), (), dry_run=False):
+        raise TimeoutError
+    assert path.read_text() == "earlier\n"
+    for lines in (["a\n", "b\n"], []):
+        _report(str(path), *lines)
+        assert path.read_text() == "".join(lines)
 
 
 def test_a_page_leaves_nothing_beside_it(small_disk):
