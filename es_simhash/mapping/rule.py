@@ -104,7 +104,7 @@ def check_order(canonical: Canonical) -> tuple[str, ...]:
     subjects = [(key.kind, key.field) for key in map(parse_key, keys)]
     if not keys or len(set(subjects)) < len(subjects) or BY_ID in keys[:-1]:
         raise InvalidInputError(
-            f"canonical {shorten(list(keys))} is no order: give one key or more, each once, and 'id' as the last one"
+            f"canonical {shorten(list(keys))} is no order: give one key or more, each once, and none after 'id'"
         )
     return keys[:-1] if len(keys) > 1 and keys[-1] == BY_ID else keys
 

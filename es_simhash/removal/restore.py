@@ -6,7 +6,7 @@ creation, so a second run does what is left. A backing index takes no new docume
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +54,7 @@ async def restore(
         raise InvalidInputError("no file was named: give the file of a removal that was applied")
     if index is not None:
         check_index(check_name("index", index))
-    files = [check_input("path", path) for path in paths]
+    files = _distinct(check_input("path", path) for path in paths)
     damaged: list[Path] = []
     works: list[_Work] = []
     with ExitStack() as stack, noting(lambda: were(sum(work.back for work in works), "put back")):
@@ -83,6 +83,11 @@ async def restore(
                 await regroup(work.server, await work.find_names(), back=back)
     if damaged:
         raise DamagedError(f"{damaged[0]} is damaged, or was cut short: what is whole was read; look for a copy")
+
+
+def _distinct(paths: Iterable[FilePath]) -> list[FilePath]:
+    """Return each file once, by whichever names it is given."""
+    return [*{Path(path).resolve(): path for path in paths}.values()]
 
 
 def _open(stack: ExitStack, path: FilePath, *, writes: bool) -> RemovalFile:

@@ -47,6 +47,14 @@ def test_a_name_that_is_no_index(server, made, index, simhash, tmp_path):
     assert read_all(server, made) == {}
 
 
+def test_a_file_that_is_named_twice(made, simhash, tmp_path, monkeypatch):
+    """It is read once, by whichever names: it is not refused as one that another run uses."""
+    path = write_archive(tmp_path / "removed.db", [(made, "a", None, source_of("one two three"), "c")])
+    monkeypatch.chdir(tmp_path)
+    records = list(simhash.restore([path, "removed.db", path]))
+    assert [(each.id, each.action) for each in records] == [("a", "restored")]
+
+
 def test_fingerprints_of_another_scheme_stay_out(server, made, index, simhash, tmp_path):
     """In an index that was made again, or that the caller names, a fingerprint must be the scheme's own."""
     other = f"{index}-other"
