@@ -24,9 +24,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sets import Truth, read_set, score, shingler
+from sets import Truth, place_pairs, read_set, score, shingler
 
-from es_simhash.groups.all_pairs import near_pairs
 from es_simhash.hashing import fingerprint_array
 from es_simhash.texts.measures import PRESETS, Preset, compare_pairs
 
@@ -79,9 +78,7 @@ def verified_pairs(
     truth: Truth, values: NDArray[np.uint64], known: NDArray[np.bool_], preset: Preset
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Return the pairs within the distance of *preset*, and those of them whose texts it takes for the same."""
-    places = np.flatnonzero(known)
-    found = [(places[each.left], places[each.right]) for each in near_pairs(values[places], preset.max_distance)]
-    left, right = np.concatenate([np.empty((2, 0), np.int64), *map(np.array, found)], axis=1)
+    left, right = place_pairs(values, known, preset.max_distance)
     scores = compare_pairs(truth.texts, left, right, measure=preset.text_measure(), bound=preset.similarity)
     near = list(zip(left.tolist(), right.tolist(), strict=True))
     return near, [pair for pair, score in zip(near, scores, strict=True) if score >= preset.similarity]
@@ -117,11 +114,7 @@ def measure_simhash(truth: Truth, distance: int) -> Result:
     Simhash.large_weight_cutoff = 1 << 40
     values, seconds = timed(lambda: np.array([Simhash(text).value for text in truth.texts], np.uint64))
     # Its index looks up exactly what is within k bits, as this join does.
-    pairs = (
-        pair
-        for found in near_pairs(values, distance)
-        for pair in zip(found.left.tolist(), found.right.tolist(), strict=True)
-    )
+    pairs = place_pairs(values, np.ones(len(values), np.bool_), distance).T.tolist()
     return {**score(truth, pairs), **speed(truth, seconds, 8)}
 
 

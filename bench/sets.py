@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.groups.all_pairs import near_pairs
+from es_simhash.groups.all_pairs import distances_between
+from es_simhash.groups.assign import Documents, near_pairs
 
 POSITIVE, FORGIVEN = 0.8 - 1e-9, 0.7 - 1e-9
 Pairs = tuple[NDArray[np.int64], ...]
@@ -89,10 +90,16 @@ def known_similarity(truth: Truth, left: NDArray[np.int64], right: NDArray[np.in
 
 def pairs_within(values: NDArray[np.uint64], known: NDArray[np.bool_], bits: int) -> Pairs:
     """Return left, right and distance of all pairs within so many bits."""
-    places = np.flatnonzero(known)
-    found = [(places[part.left], places[part.right], part.distance) for part in near_pairs(values[places], bits)]
-    left, right, distance = (np.concatenate(column).astype(np.int64) for column in zip(*found, strict=True))
+    left, right = place_pairs(values, known, bits)
+    distance = distances_between(values[left], values[right]).astype(np.int64)
     return np.minimum(left, right), np.maximum(left, right), distance
+
+
+def place_pairs(values: NDArray[np.uint64], known: NDArray[np.bool_], bits: int) -> NDArray[np.int64]:
+    """Return the places, left and right, of all pairs within so many bits."""
+    places = np.flatnonzero(known)
+    found = map(np.stack, near_pairs(Documents(values[places]), bits))
+    return places[np.concatenate([np.empty((2, 0), np.int64), *found], axis=1)]
 
 
 def is_chinese(truth: Truth) -> bool:

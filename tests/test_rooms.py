@@ -2,6 +2,8 @@
 
 import ast
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import es_simhash
@@ -82,3 +84,14 @@ def test_each_stream_is_closed_by_who_reads_it():
         loops = [node for node in nodes if isinstance(node, ast.AsyncFor)]
         loops += [node for node in nodes if isinstance(node, ast.comprehension) and node.is_async]
         assert not [ast.unparse(loop) for loop in loops if loop not in closed], name
+
+
+def test_benches_and_tools_import_what_is_there():
+    """No test runs them."""
+    root = PACKAGE.parent
+    for path in [*(root / "bench").glob("*.py"), *(root / "tools").glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("es_simhash"):
+                module = import_module(node.module)
+                for name in (alias.name for alias in node.names):
+                    assert hasattr(module, name) or find_spec(f"{node.module}.{name}"), (path.name, name)
