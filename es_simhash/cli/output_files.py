@@ -57,7 +57,7 @@ def open_report(path: str | None, inputs: Sequence[str], *, dry_run: bool) -> It
     """
     Open the report of a command that reads *inputs*, and return what writes to it; ``-`` is stdout. A dry run replaces
     none. A file has what it had until something is written, or the end: a server may not answer what is asked first.
-    Errors name it; the system names none where a disk is full.
+    What cannot be written names it.
     """
     if path is None or path == STDIN:
         yield None if path is None else sys.stdout.write
@@ -67,18 +67,29 @@ def open_report(path: str | None, inputs: Sequence[str], *, dry_run: bool) -> It
     if dry_run and file.is_file() and file.stat().st_size:
         raise InvalidInputError(f"{path} exists, and a dry run replaces no file: give another name")
     is_kept = file.is_file()
+    report = file.open("a" if is_kept else "w", encoding="utf-8", errors="backslashreplace")
+
+    def write(text: str) -> None:
+        nonlocal is_kept
+        with _naming(path):
+            if is_kept:
+                report.truncate(0)
+                is_kept = False
+            report.write(text)
+
     try:
-        with file.open("a" if is_kept else "w", encoding="utf-8", errors="backslashreplace") as report:
+        yield write
+        write("")
+    finally:
+        with _naming(path):
+            report.close()
 
-            def write(text: str) -> None:
-                nonlocal is_kept
-                if is_kept:
-                    report.truncate(0)
-                    is_kept = False
-                report.write(text)
 
-            yield write
-            write("")
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Name *path* in an error of the system that has no name, as where a disk is full."""
+    try:
+        yield
     except OSError as error:
         error.filename = error.filename or path
         raise

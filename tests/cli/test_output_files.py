@@ -76,6 +76,9 @@ def test_a_report_is_kept_until_there_is_another(tmp_path):
     with pytest.raises(TimeoutError), open_report(str(path), (), dry_run=False):
         raise TimeoutError
     assert path.read_text() == "earlier\n"
+    with pytest.raises(OSError, match="the input") as failure, open_report(str(path), (), dry_run=False):
+        raise OSError("the input")
+    assert failure.value.filename is None  # it is no error of the report
     for lines in (["a\n", "b\n"], []):
         _report(str(path), *lines)
         assert path.read_text() == "".join(lines)
