@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import socket
 import sys
 import time
 import uuid
@@ -11,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from es_simhash import EmbeddedServerError, MissingDependencyError, SimHashError
+from es_simhash import EmbeddedServerError, InvalidInputError, MissingDependencyError, SimHashError
 from es_simhash.arguments import check_count
 from es_simhash.cli.connect import connect, find_server
 from es_simhash.cli.options import To, files_of_environment, split_names
@@ -63,6 +65,8 @@ def serve(
 
     port = check_count("port", (0 if demo else 9200) if port is None else port, 0, 65_535)
     folder = data or (None if demo else _default_folder(product))
+    if port:
+        _check_port(port)
     note(f"starting {product} ..." if folder is None else f"starting {product}, data in {folder} ...")
     try:
         with embedded_server(product, version=version, data=folder, port=port) as server:
@@ -113,23 +117,24 @@ def show_demo(to: To) -> None:
     ]
     print_sheets(Sheet("", rows, folded=("near-duplicates",)), title=f"groups of near-duplicates {rule}")
     show(explained)
-    print_text(_HOW_TO)  # not through rich, which would wrap lines that people copy
+    program = "es-simhash" if shutil.which("es-simhash") else sys.argv[0]
+    print_text(_HOW_TO.format(program=program))  # not through rich, which would wrap lines that people copy
 
 
 _HOW_TO = """\
-# your own server, or a local one that keeps its data: es-simhash serve
+# your own server, or a local one that keeps its data: {program} serve
 # its login, if it has one: ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY
 export ES_SIMHASH_URL=http://localhost:9200
 # what it would do; then do it: fingerprints and groups
-es-simhash setup news --text-field body --time-field published
-es-simhash setup news --text-field body --time-field published --yes
+{program} setup news --text-field body --time-field published
+{program} setup news --text-field body --time-field published --yes
 # near-duplicates of 4711: put an id of yours
-es-simhash find news --id 4711
+{program} find news --id 4711
 # how many there are, and which words differ
-es-simhash report news --out report.html
+{program} report news --out report.html
 # what to delete, and a page to judge that
-es-simhash plan news --out removal.db
-es-simhash review removal.db --html removal.html"""
+{program} plan news --out removal.db
+{program} review removal.db --html removal.html"""
 
 
 def _default_folder(product: str) -> Path:
@@ -140,6 +145,20 @@ def _default_folder(product: str) -> Path:
             "a local server needs packages that are not installed: pip install 'es-simhash[embedded]'"
         ) from error
     return Path(user_data_path("es-simhash")) / product
+
+
+def _check_port(port: int) -> None:
+    """Refuse a port that is taken before the server starts, which takes long and then says so in its own words."""
+    with socket.socket() as probe:
+        # The server does the same: a connection that was just closed does not block the port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise InvalidInputError(
+                f"port {port} of 127.0.0.1 cannot be used ({error.strerror}): stop the program that uses it, or "
+                "pass --port 0"
+            ) from error
 
 
 def mcp(*, index: tuple[str, ...] = (), to: To = To()) -> None:

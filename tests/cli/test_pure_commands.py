@@ -1,6 +1,7 @@
 """The commands that need no server: what they print, what they say to bad input, and that they answer line by line."""
 
 import json
+import socket
 import subprocess
 import sys
 
@@ -87,6 +88,18 @@ def test_wrong_usage_exits_with_two(local, words):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pipe of Windows gives what it has")
+def test_a_taken_port_is_told_before_a_server_starts(local):
+    """At 9200, the default, a server of the user often listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = local("serve", "--port", port)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert f"port {port} of 127.0.0.1 cannot be used" in done.stderr
+    assert "starting" not in done.stderr
+
+
 def test_each_line_is_answered_at_once():
     """Several lines that come at once too, and the last one, which has no line break."""
     texts = [FOX, "...", "日本語の新聞記事を読む", "a\r"]
