@@ -3,7 +3,7 @@ Write ``client/sync_methods/`` and ``client/async_methods/`` from ``client/metho
 
 ``make client`` runs it, and ``make check`` checks. For the sync client the options are written out: a keyword-only
 argument without default whose type is a class of options stands for its public fields, and a field that is itself such
-a class for its own. ``Annotated[LookupOptions, "without size"]`` leaves some out, ``"only preset verify"`` takes some.
+a class for its own. ``Annotated[LookupOptions, "only preset verify"]`` takes some.
 Below Args, the entry of such an argument stands for one entry that names its fields, but for those with an entry of
 their own; Args that end with ``...`` have an entry for each argument that lacks one. A method checks its flags.
 
@@ -113,24 +113,24 @@ class Method:
         self.classes: dict[str, type[Any]] = {}
         self.taken: dict[str, dict[str, Parameter]] = {}
         for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
-            found = re.fullmatch(r"(?:Annotated\[)?(\w+)(?:, '(\w+) (.+)'\])?", ast.unparse(argument.annotation))
+            found = re.fullmatch(r"(?:Annotated\[)?(\w+)(?:, 'only (.+)'\])?", ast.unparse(argument.annotation))
             if default is None and found and found[1] in imports:
                 module = imports[found[1]].split()[1]
                 options = getattr(importlib.import_module(module), found[1])
                 if dataclasses.is_dataclass(options):
-                    self._take(argument.arg, options, found[2], (found[3] or "").split())
+                    self._take(argument.arg, options, (found[2] or "").split())
 
-    def _take(self, argument: str, options: type[Any], verb: str | None, names: list[str]) -> None:
+    def _take(self, argument: str, options: type[Any], names: list[str]) -> None:
         fields = parameters(options)
         if unknown := {*names} - fields.keys():
             raise LookupError(f"{self.node.name}: {options.__name__} has no {unknown}")
         self.classes[argument] = options
-        self.taken[argument] = {name: fields[name] for name in fields if (name in names) == (verb == "only")}
+        self.taken[argument] = {name: fields[name] for name in fields if not names or name in names}
 
     def expand(self, imported: set[str]) -> None:
         """Write the options out, and a check of the flags; *imported*: names that need no import in the body."""
         arguments, flags = self.node.args, []
-        signature = ast.parse("def f(*, _): ...").body[0].args  # type: ignore[attr-defined]
+        signature = ast.parse("def f(*, _): ...").body[0].args  # type: ignore[attr-defined] -- a def
         signature.kwonlyargs, signature.kw_defaults = [], []
         for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
             for field in self.taken.get(argument.arg, {}).values():
@@ -152,7 +152,7 @@ class Method:
         if flags:
             added.append(f"self._check_flags({', '.join(f'{flag}={flag}' for flag in flags)})")
         added += [f"{name} = {build(cls, {*self.taken[name]})}" for name, cls in self.classes.items()]
-        self._write_docstring(docstring.value)  # type: ignore[attr-defined]
+        self._write_docstring(docstring.value)  # type: ignore[attr-defined] -- each has one
         arguments.kwonlyargs, arguments.kw_defaults = signature.kwonlyargs, signature.kw_defaults
         self.node.body = [docstring, *ast.parse("\n".join(added)).body, *body]
 
@@ -219,7 +219,7 @@ class ToAsync(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         if ast.unparse(node.value) == "Generator":
-            node.slice.elts[2:] = []  # type: ignore[attr-defined]
+            node.slice.elts[2:] = []  # type: ignore[attr-defined] -- a tuple
         return self.generic_visit(node)
 
     def visit_arg(self, node: ast.arg) -> ast.AST:

@@ -108,7 +108,7 @@ def compat(session: nox.Session, name: str, dependencies: str, servers: str, sel
 def built() -> Path:
     """Return the wheel, made from the source archive."""
     shutil.rmtree(WORK / "dist", ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "build", "--outdir", WORK / "dist", ROOT], check=True)  # noqa: S603
+    subprocess.run([sys.executable, "-m", "build", "--outdir", WORK / "dist", ROOT], check=True)  # noqa: S603 - our own
     [wheel] = (WORK / "dist").glob("*.whl")
     return wheel
 
