@@ -62,33 +62,42 @@ def _own_left_out(source: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {name: value for name, value in source.items() if name != prefix and not name.startswith(f"{prefix}.")}
 
 
-def is_misfit(source: str, scheme: Scheme, text_fields: Sequence[str], *, prefix: str, is_elsewhere: bool) -> bool:
+def find_misfits(
+    sources: Mapping[int, str], elsewhere: Collection[int], scheme: Scheme, text_fields: Sequence[str], *, prefix: str
+) -> set[int]:
     """
-    Return whether a document has a fingerprint that does not belong into an index of *scheme*.
-    *is_elsewhere*: perhaps it was in another index; there it must be the one that the scheme gives the text. In the
-    index that it was removed from it may be older than the text; there it does not fit if another scheme gives it to
-    the text: that of the index may have changed. A document without a fingerprint fits.
+    Return which of *sources* have a fingerprint that does not belong into an index of *scheme*.
+    *elsewhere*: those that perhaps were in another index; there it must be the one that the scheme gives the text. In
+    the index that a document was removed from it may be older than the text; there it does not fit if another scheme
+    gives it to the text: an index of that name may have been made again, also from a snapshot. A document without a
+    fingerprint fits.
     """
-    plain = json.loads(source, parse_int=float)  # an int of Python has a limit of digits
-    ours = plain.get(prefix)
-    held = ours.get("fingerprint") if isinstance(ours, dict) else plain.get(f"{prefix}.fingerprint")
-    if held is None or not text_fields:
-        return False
-    text = None
-    with suppress(InvalidInputError):
-        text = read_text(plain, text_fields)
-    if text is None:
-        return is_elsewhere
-
-    if _fingerprint(text, scheme) == held:
-        return False
-    for other in () if is_elsewhere else schemes():
+    found = {place: _read(source, text_fields, prefix) for place, source in sources.items()}
+    misfits = {place for place, (value, text) in found.items() if value is not None and text is None} & {*elsewhere}
+    readable = {
+        place: (value, text) for place, (value, text) in found.items() if value is not None and text is not None
+    }
+    others = readable.keys() - _matching(readable, scheme)
+    stale = {place: readable[place] for place in others.difference(elsewhere)}
+    for name in schemes() if stale else ():
         with suppress(InvalidInputError, MissingDependencyError):  # it takes no text, or its library is not installed
-            if _fingerprint(text, other) == held:
-                return True
-    return is_elsewhere
+            misfits |= _matching(stale, name)
+    return misfits | others.intersection(elsewhere)
 
 
-def _fingerprint(text: str, scheme: str | Scheme) -> str | None:
-    [value] = fingerprints([text], scheme=scheme)
-    return None if value is None else to_hex(value)
+def _read(archived: str, text_fields: Sequence[str], prefix: str) -> tuple[object, str | None]:
+    """Return the recorded fingerprint and the text; ``None`` where there is none, or where it cannot be read."""
+    source = json.loads(archived, parse_int=float)  # an int of Python has a limit of digits
+    own = source.get(prefix)
+    found = own.get("fingerprint") if isinstance(own, dict) else source.get(f"{prefix}.fingerprint")
+    with suppress(InvalidInputError):
+        return found, read_text(source, text_fields)
+    return found, None
+
+
+def _matching(found: Mapping[int, tuple[object, str]], scheme: str | Scheme) -> set[int]:
+    """Return where the recorded fingerprint is the one that *scheme* gives the text."""
+    # Many texts together are several times as fast.
+    values = fingerprints([text for _, text in found.values()], scheme=scheme)
+    pairs = zip(found.items(), values, strict=True)
+    return {place for (place, (own, _)), value in pairs if value is not None and to_hex(value) == own}

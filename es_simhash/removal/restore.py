@@ -20,7 +20,7 @@ from es_simhash.mapping.port import Around, Port
 from es_simhash.mapping.resolve import judge_mappings, no_index
 from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.removal.delete import find_streams, put_back, read_documents
-from es_simhash.removal.fits import is_misfit, is_same_source
+from es_simhash.removal.fits import find_misfits, is_same_source
 from es_simhash.removal.may_delete import is_unreadable
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import Archived, EventKind, Restored, RestoredKind, in_parts
@@ -173,16 +173,17 @@ class _Work:
 
     def _refuse_misfits(self, items: Sequence[_Item]) -> None:
         """Refuse the lines whose fingerprints are not of the scheme of their target, as far as that can be known."""
-        for item in items:
-            line, settings = item.line, item.target.settings
-            if settings and is_misfit(
-                line.source,
-                settings.scheme,
-                settings.text_fields or (),
-                prefix=self.server.prefix,
-                is_elsewhere=self._is_elsewhere(line, item.target),
-            ):
-                item.settle("refused", "other_scheme")
+        # Those of two indices of one stream have the same name.
+        for target in {id(item.target): item.target for item in items}.values():
+            settings = target.settings
+            if settings is None or not settings.text_fields:
+                continue
+            its = {n: item.line for n, item in enumerate(items) if item.target is target}
+            sources = {n: line.source for n, line in its.items()}
+            elsewhere = {n for n, line in its.items() if self._is_elsewhere(line, target)}
+            prefix = self.server.prefix
+            for n in find_misfits(sources, elsewhere, settings.scheme, settings.text_fields, prefix=prefix):
+                items[n].settle("refused", "other_scheme")
 
     def _is_elsewhere(self, line: Archived, target: Destination) -> bool:
         """Return whether *target* may be another index than *line* was in; one from a snapshot of it is not."""

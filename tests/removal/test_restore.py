@@ -11,7 +11,7 @@ from es_simhash.mapping.fields import group_fields
 from es_simhash.mapping.mapping import build_mapping
 from es_simhash.mapping.rule import Grouping
 from es_simhash.removal import fits, restore as module
-from es_simhash.removal.fits import is_misfit
+from es_simhash.removal.fits import find_misfits
 from tests.servers.archives import write_archive
 from tests.transport.by_hand import CLOSES, Cancelled, ServerError, carry_out, scripted
 from tests.transport.fake_server import INDEX, FakeServer
@@ -177,7 +177,7 @@ def source(body=TEXT, *, of=TEXT, by=SHINGLES):
 def test_misfits(is_elsewhere, monkeypatch):
     """At home a stale fingerprint stays, unless another scheme made it; elsewhere only the scheme's own fits."""
     monkeypatch.setattr(fits, "schemes", lambda: ["shingles", "keywords"])
-    for text, wanted in [
+    cases = [
         (source(), False),
         (source(by=KEYWORDS), True),
         (source(of="an older text of it"), is_elsewhere),
@@ -187,5 +187,9 @@ def test_misfits(is_elsewhere, monkeypatch):
         (source(None), is_elsewhere),
         # Python refuses to read so many digits as a whole number; the document is none the worse for it.
         (source()[:-1] + ', "n": ' + "1" * 5_000 + "}", False),
-    ]:
-        assert is_misfit(text, SHINGLES, ["body"], prefix="simhash", is_elsewhere=is_elsewhere) == wanted, text
+    ]
+    sources = {place: text for place, (text, _) in enumerate(cases)}
+    wanted = {place for place, (_, is_misfit) in enumerate(cases) if is_misfit}
+    elsewhere = set(sources) if is_elsewhere else set()
+    assert find_misfits(sources, elsewhere, SHINGLES, ["body"], prefix="simhash") == wanted
+    assert find_misfits({0: cases[0][0], 1: cases[1][0]}, {1}, KEYWORDS, ["body"], prefix="simhash") == {0}
