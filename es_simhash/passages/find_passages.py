@@ -46,7 +46,7 @@ async def find(
         raise WrongTypeError(f"text must be a string, not {type(text).__name__}")
     everywhere = options if id is None else replace(options, routing=None)
     lookup = await _prepare(server, index, everywhere)
-    lookup.text = text or "" if id is None else await _read_document(server, lookup, id, options.routing)
+    lookup.text = (text or "") if id is None else await _read_document(server, lookup, id, options.routing)
     async with aclosing(_read_candidates(server, lookup)) as pages:
         async for hits in pages:
             await server.compute(lookup.compare, hits)
