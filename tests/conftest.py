@@ -73,9 +73,12 @@ SERVERS_FOLDER = pytest.StashKey[str]()
 EVERY_MODE = "ES_SIMHASH_EVERY_MODE"
 
 # Folders in which each case of a test runs on one product: what differs between the cases is not what servers decide.
-TAKING_TURNS = {"client", "folding", "groups", "ingest", "lookup", "passages", "removal", "upkeep", "writes"}
+TAKING_TURNS = {
+    *("client", "dashboards", "folding", "groups", "ingest", "lookup", "passages", "quality", "removal", "upkeep"),
+    "writes",
+}
 # Folders in which that holds for a test of one case, too; where a server decides, its test names the products.
-ON_ONE_PRODUCT = {"cli", "groups", "upkeep", "writes"}
+ON_ONE_PRODUCT = {"cli", "dashboards", "groups", "quality", "removal", "upkeep", "writes"}
 
 # Folders whose tests may use the network; elsewhere those may whose file is named for it.
 NETWORKED = {"docs", "estates", "spark", "strangers"}

@@ -1,6 +1,7 @@
 """Whether a document may be deleted: how texts are compared, and the guard rails."""
 
 import weakref
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, strategies as st
@@ -13,11 +14,11 @@ from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.texts.measures import Score
 
 
+@dataclass(eq=False)
 class Prepared:
     """A prepared text, which can be counted while it lives."""
 
-    def __init__(self, text):
-        self.text = text
+    text: str
 
 
 class Measure:
@@ -28,7 +29,6 @@ class Measure:
         self.most = self.prepared = 0
 
     def prepare(self, texts):
-        """Return the texts, and note them."""
         found = [Prepared(text) for text in texts]
         self.alive.update(found)
         self.prepared += len(found)
@@ -36,15 +36,12 @@ class Measure:
         return found
 
     def size(self, prepared):
-        """Return how many shingles a prepared text has."""
         return len(prepared.text)
 
     def compare(self, first, second, *, bound):
-        """Return 1 for texts that begin alike."""
         return Score(float(first.text[0] == second.text[0]))
 
     def spares(self, score):
-        """Return whether nothing but numbers differs."""
         return score.numbers == "only"
 
 

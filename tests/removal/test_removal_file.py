@@ -5,8 +5,6 @@ import itertools
 import json
 import os
 import sqlite3
-import subprocess
-import sys
 import zlib
 from contextlib import closing
 from dataclasses import replace
@@ -45,14 +43,22 @@ def removal(number, similarity=0.9, distance=3, text="text"):
     return PlannedRemoval(document, canonical, distance, similarity, "same")
 
 
-def write(path, removals, *, limit=None):
+def write(path, removals, *, limit=None, **header):
     """Write a plan, and return its digest."""
     with PlanWriter(path) as writer:
         for each in removals:
             writer.add(each)
         writer.allowed = HEADER.allowed
         cut = 0 if limit is None else writer.cut(limit)
-        return writer.finish(replace(HEADER, count=len(removals) - cut))
+        return writer.finish(replace(HEADER, count=len(removals) - cut, **header))
+
+
+def refused(path, said=".", **options):
+    """Check that the file is refused in one line that names it."""
+    with pytest.raises(InvalidInputError, match=said) as caught:
+        RemovalFile(path, **options)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def archived(number, text="some text"):
@@ -128,22 +134,13 @@ def test_a_plan_that_is_not_finished_leaves_no_file(tmp_path):
         PlanWriter(tmp_path / "nowhere" / "removal.db")
 
 
-@pytest.mark.filterwarnings("ignore:.* belongs to .*left.db")
 def test_what_an_ended_plan_leaves_is_no_removal(tmp_path):
     """The message says what to do with it."""
-    script = (
-        "import os, signal, sys\n"
-        "from pathlib import Path\n"
-        "from es_simhash.removal.removal_file import PlanWriter\n"
-        "writer = PlanWriter(Path(sys.argv[1]))\n"
-        "writer._db.execute('PRAGMA cache_size(1)')\n"
-        "writer._db.execute('INSERT INTO texts (data) VALUES (zeroblob(99999))')\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
     left = tmp_path / "left.db"
-    subprocess.run([sys.executable, "-c", script, str(left)], check=False)
-    with pytest.raises(InvalidInputError, match="delete the file, and plan again"):
-        RemovalFile(left)
+    writer = PlanWriter(left)
+    writer._db.execute("ROLLBACK")  # as whoever opens it next does
+    writer.close()
+    refused(left, "delete the file, and plan again")
 
 
 def test_what_was_archived_is_read_as_it_was_sent(path):
@@ -267,10 +264,7 @@ def test_a_file_of_others_is_data(path):
         path.write_bytes(whole)
         damage(path, statement)
         for writes in (False, True):
-            with pytest.raises(InvalidInputError, match=said) as caught:
-                RemovalFile(path, writes=writes)
-            assert str(path) in str(caught.value)
-            assert "\n" not in str(caught.value)
+            refused(path, said, writes=writes)
 
 
 def named(number, name, **values):
@@ -279,20 +273,20 @@ def named(number, name, **values):
     return replace(line, **{name: replace(getattr(line, name), **values)})
 
 
-LONGEST = "é" * 256
-
-
-def itself(number, stays):
+def stays(number, id_):
     """Return a line for which a document stays that another line may remove."""
-    return named(number, "canonical", id=stays, routing=None)
+    return named(number, "canonical", id=id_, routing=None)
+
+
+LONGEST = "é" * 256
 
 
 LINES = [
     ([removal(1), removal(1, 0.8)], "a document goes twice"),
     ([removal(1), named(1, "canonical", id="other")], "a document goes twice"),
-    ([removal(1), itself(2, "d1")], "for one that goes itself"),
-    ([itself(1, "d2"), itself(2, "d1")], "for one that goes itself"),
-    ([itself(1, "d1")], "its own canonical"),
+    ([removal(1), stays(2, "d1")], "for one that goes itself"),
+    ([stays(1, "d2"), stays(2, "d1")], "for one that goes itself"),
+    ([stays(1, "d1")], "its own canonical"),
     ([named(1, "document", id="")], "an id is empty"),
     ([named(1, "canonical", id="")], "an id is empty"),
     ([named(1, "document", id=f"{LONGEST}x")], "more than 512 bytes"),
@@ -304,33 +298,22 @@ NO_NAMES = ("", "*", "news*", "a,b", "-news", "<news-{now}>", "..", "_all", "a/_
 
 def test_a_plan_that_others_wrote_names_what_a_plan_may(path):
     """Also where its digest is right: each document once, for one that stays, in an index of that very name."""
-
-    def forge(lines, **header):
-        path.unlink()
-        with PlanWriter(path) as writer:
-            for line in lines:
-                writer.add(line)
-            writer.finish(replace(HEADER, count=len(lines), **header))
-
     names = [{"index_uuids": {name: "u"}, "decided_by": {name: ()}} for name in NO_NAMES]
     cases = [(lines, {}, said) for lines, said in LINES] + [([], each, "no index has the name") for each in names]
     for lines, header, said in cases:
-        forge(lines, **header)
-        with pytest.raises(InvalidInputError, match=said) as caught:
-            RemovalFile(path)
-        assert str(path) in str(caught.value)
-        assert "\n" not in str(caught.value)
-    forge([named(1, "document", id=LONGEST), named(2, "document", id="a\0b")])
+        path.unlink()
+        write(path, lines, **header)
+        refused(path, said)
+    path.unlink()
+    write(path, [named(1, "document", id=LONGEST), named(2, "document", id="a\0b")])
     RemovalFile(path).close()
 
 
 def test_decisions_about_what_the_plan_does_not_name_decide_nothing(path):
     """Whoever put them into the file."""
     with RemovalFile(path, writes=True) as found:
-        data = decide_file(
-            path.with_name("d.json"), found.sha256, [("news", "d1", None), ("news", "nobody", None)]
-        ).read_bytes()
-        found.add_decisions(data, AT)
+        keep = [("news", "d1", None), ("news", "nobody", None)]
+        found.add_decisions(decide_file(path.with_name("d.json"), found.sha256, keep).read_bytes(), AT)
     with RemovalFile(path) as found:
         assert (found.count_lines("leaving"), found.decided) == (2, frozenset())
 
@@ -347,9 +330,7 @@ def test_damaged_bytes_are_one_sentence_and_what_is_whole_is_restored(path):
     ):
         assert before in whole
         path.write_bytes(whole.replace(before, after))
-        with pytest.raises(InvalidInputError, match=str(path)) as caught:
-            RemovalFile(path)
-        assert "\n" not in str(caught.value)
+        refused(path)
         with open_archived(path, writes=False) as found:
             assert [each.line for each in found.archived() if each is not None] == [1, 2]
 
@@ -367,12 +348,10 @@ def test_what_is_no_removal(tmp_path):
     """Also what is no file."""
     for name, data in (("empty", b""), ("text", b"hello\n" * 40), ("short", b"SQLite format 3\0")):
         (tmp_path / name).write_bytes(data)
-        with pytest.raises(InvalidInputError, match=str(tmp_path / name)):
-            RemovalFile(tmp_path / name)
+        refused(tmp_path / name)
     os.mkfifo(tmp_path / "pipe")
     for name in ("/dev/null", tmp_path, tmp_path / "pipe"):
-        with pytest.raises(InvalidInputError, match="no regular file"):
-            RemovalFile(name)
+        refused(name, "no regular file")
     with pytest.raises(FileNotFoundError):
         RemovalFile(tmp_path / "none")
 
@@ -380,16 +359,14 @@ def test_what_is_no_removal(tmp_path):
 def test_a_text_that_is_not_what_was_archived_is_not_restored(path):
     """Another text, another document, a text that claims to be very long."""
     bomb = zlib.compress(bytes(1 << 20), 9)
-    for statement, values in (
-        ("UPDATE texts SET data = ? WHERE number = 1", (zlib.compress(b'{"body": "other", "n": 1.10}'),)),
-        ("UPDATE texts SET data = ? WHERE number = 1", (bomb + b"x",)),
-        ("UPDATE archived SET length = ? WHERE line = 1", (10 << 30,)),
-        ("UPDATE archived SET id = ? WHERE line = 1", ("d0",)),
-        ("DELETE FROM texts WHERE number = ?", (1,)),
+    for statement, value in (
+        ("UPDATE texts SET data = :value WHERE number = 1", zlib.compress(b'{"body": "other", "n": 1.10}')),
+        ("UPDATE texts SET data = :value WHERE number = 1", bomb + b"x"),
+        ("UPDATE archived SET length = :value WHERE line = 1", 10 << 30),
+        ("UPDATE archived SET id = :value WHERE line = 1", "d0"),
+        ("DELETE FROM texts WHERE number = :value", 1),
     ):
-        with closing(sqlite3.connect(path)) as database:
-            database.execute(statement, values)
-            database.commit()
+        damage(path, statement, value=value)
         with open_archived(path, writes=False) as found:
             assert [each and each.line for each in found.archived()] == [None, 2], statement
             assert found.find([1]) == {}
@@ -398,22 +375,20 @@ def test_a_text_that_is_not_what_was_archived_is_not_restored(path):
 def test_a_file_that_was_cut_at_any_page(tmp_path):
     """A sentence; and what is whole can be read, more of it the later it was cut."""
     path = tmp_path / "removal.db"
-    write(path, [removal(n) for n in range(120)])
+    write(path, [removal(n) for n in range(60)])
     with RemovalFile(path, writes=True) as found:
-        for begin in range(0, 120, 12):
+        for begin in range(0, 60, 12):
             lines = range(begin, begin + 12)
             found.append([archived(n, os.urandom(300).hex()) for n in lines], list(lines), AT)
     whole, numbers = path.read_bytes(), []
     for size in range(0, len(whole), 4_096):
         path.write_bytes(whole[:size] if size % 8_192 else whole[: size + 99])
-        with pytest.raises(InvalidInputError) as caught:
-            RemovalFile(path)
-        assert str(path) in str(caught.value)
+        refused(path)
         if size > 4_096 * 12:
             with open_archived(path, writes=False) as found:
                 assert found.is_damaged
                 documents = [each for each in found.archived() if each is not None]
             assert all(each.id == f"d{each.line}" for each in documents)
             numbers.append(len(documents))
-    assert numbers[-1] > 80
+    assert numbers[-1] > 40
     assert numbers[-1] > numbers[0]

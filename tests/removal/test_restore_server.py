@@ -13,17 +13,16 @@ import pytest
 from es_simhash import fingerprint, fingerprint_fields
 from es_simhash.client.dialects import ELASTICSEARCH
 from es_simhash.client.port import finish
-from es_simhash.errors import InvalidInputError
 from es_simhash.removal import regroup
 from es_simhash.removal.records import Archived
 from es_simhash.removal.removal_file import RemovalFile, digest_lines
 from es_simhash.removal.sqlite_file import DamagedError
 from es_simhash.transport.protocol import Call, Key
 from tests.servers.archives import AT, delete, put_raw, raw_source, source_of, write_archive
-from tests.servers.removals import ALL, TEXT, fill, lines_of
-from tests.servers.support import put, read_all, send_lines, stored_groups, texts
+from tests.servers.fixtures import make_client
+from tests.servers.removals import ALL, TEXT, damage, fill, lines_of, read_plan
+from tests.servers.support import ON_BOTH, put, read_all, stored_groups, texts
 
-on_one_product = pytest.mark.parametrize("server", ["elasticsearch"], indirect=True)
 BODY = "The café council approved the new bridge over the river on Tuesday after a long debate about its cost."
 ODD = [
     '{"body": "BODY", "odd": {"a": 1.10, "b": 1E400, "c": 12345678901234567890123, "d": -0.0}}',
@@ -32,6 +31,7 @@ ODD = [
 ]
 
 
+@ON_BOTH
 def test_every_document_comes_back_byte_for_byte(server, made, simhash, plan):
     """Id, routing and every byte of ``_source``: numbers, escapes, order and white space; in the file as well."""
     own = json.dumps(fingerprint_fields(fingerprint(BODY)))
@@ -67,61 +67,51 @@ def sign(path, **changes):
         database.commit()
 
 
-@on_one_product
-def test_a_view_from_elsewhere_groups_nothing_there(server, index, simhash, tmp_path):
+def test_a_view_from_elsewhere_groups_nothing_there(server, index, simhash, plan):
     """Of what the file calls its view, only the indices of the plan are grouped."""
-    path, other = tmp_path / "removal.db", f"{index}-other"
+    other = f"{index}-other"
     for name, ids in ((index, "abc"), (other, "bc")):
         fill(server, name, simhash, dict.fromkeys(ids, TEXT))
         simhash.reconcile(name)
     server.request("DELETE", f"/{other}/_doc/b?refresh=true")
     theirs = read_all(server, other)
     assert theirs["c"]["simhash"]["duplicate_of"] == "b"
-    simhash.plan_removal(index, path, **ALL)
-    sign(path, view=[index, other])
-    assert [each.action for each in simhash.apply_removal(path)] == ["deleted"] * 2
-    assert [each.action for each in simhash.restore(path)] == ["restored"] * 2
-    server.request("POST", "/_refresh")
+    simhash.plan_removal(index, plan, **ALL)
+    sign(plan, view=[index, other])
+    assert [each.action for each in simhash.apply_removal(plan)] == ["deleted"] * 2
+    assert [each.action for each in simhash.restore(plan)] == ["restored"] * 2
     assert read_all(server, other) == theirs
     assert simhash.reconcile(index, dry_run=True).changed == 0
 
 
-@on_one_product
-def test_a_file_from_elsewhere_does_what_its_plan_says(server, index, simhash, tmp_path):
+def test_a_file_from_elsewhere_does_what_its_plan_says(server, index, simhash, plan):
     """Of rows and lines about other indices, none counts: nothing is created or deleted there."""
-    path = tmp_path / "removal.db"
-    for name in (index, f"{index}-other"):
+    other = f"{index}-other"
+    for name in (index, other):
         fill(server, name, simhash, {"a": TEXT, "b": TEXT.upper(), "c": TEXT.lower()})
-    server.request("POST", "/_aliases", {"actions": [{"add": {"index": f"{index}-other", "alias": f"{index}-alias"}}]})
-    simhash.plan_removal(index, path, **ALL)
-    for name, id_, line in ((f"{index}-other", "x", "b"), (index, "x", "b"), (index, "c", "b"), (index, "b", None)):
-        with RemovalFile(path, writes=True) as removal:
-            numbers = {each.document.id: number for batch in removal.batches(9) for number, each in batch.items()}
-            number = numbers.get(line, 9)
+    simhash.plan_removal(index, plan, **ALL)
+    numbers = {each.document.id: number for number, each in enumerate(read_plan(plan).lines)}
+    for name, id_, number in ((other, "x", numbers["b"]), (index, "x", 0), (index, "c", numbers["b"]), (index, "b", 9)):
+        with RemovalFile(plan, writes=True) as removal:
             removal.append([Archived(name, id_, None, source_of(TEXT), Key(index, "a"), number)], [], AT)
         with pytest.raises(DamagedError):
-            list(simhash.restore(path))
-    for other in (f"{index}-alias", f"{index}-other"):
-        with closing(sqlite3.connect(path)) as database:
-            database.execute("DELETE FROM archived")
-            database.execute(
-                "UPDATE lines SET line = json_replace(line, '$.index', ?, '$.canonical.index', ?)", (other, other)
-            )
-            database.commit()
-        sign(path)
-        with pytest.raises(DamagedError, match=f"names the index '{other}', which is none of the plan"):
-            list(simhash.apply_removal(path))
-    server.request("POST", "/_refresh")
-    assert [read_all(server, name).keys() for name in (index, f"{index}-other")] == [{"a", "b", "c"}] * 2
+            list(simhash.restore(plan))
+    damage(
+        plan,
+        "DELETE FROM archived",
+        "UPDATE lines SET line = json_replace(line, '$.index', :other, '$.canonical.index', :other)",
+        other=other,
+    )
+    sign(plan)
+    with pytest.raises(DamagedError, match=f"names the index '{other}', which is none of the plan"):
+        list(simhash.apply_removal(plan))
+    assert [read_all(server, name).keys() for name in (index, other)] == [{"a", "b", "c"}] * 2
 
 
-@on_one_product
 def test_a_plan_whose_header_is_lost_names_no_index(server, made, sync_simhash, tmp_path):
     """Then the user names it."""
     path = write_archive(tmp_path / "removed.db", [(made, "b", None, source_of("one two three"), "c")])
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("UPDATE removal SET header = '?'")
-        database.commit()
+    damage(path, "UPDATE removal SET header = '?'")
     for options, wanted in (({}, ("refused", "unplanned")), ({"index": made}, ("restored", None))):
         records = []
         with pytest.raises(DamagedError):
@@ -129,19 +119,16 @@ def test_a_plan_whose_header_is_lost_names_no_index(server, made, sync_simhash, 
         assert [(each.action, each.kind) for each in records] == [wanted]
 
 
-@on_one_product
-def test_the_prefix_is_that_of_the_removal(server, index, simhash, make_simhash, tmp_path):
+def test_the_prefix_is_that_of_the_removal(server, index, simhash, make_simhash, plan):
     """Whatever that of the client is: for what is checked, and for the groups that are put right."""
-    path, other = tmp_path / "removal.db", make_simhash(prefix="words_hash")
+    other = make_simhash(prefix="words_hash")
     fill(server, index, other, {"a": TEXT, "b": TEXT.upper()})
     other.reconcile(index)
-    server.request("POST", f"/{index}/_refresh")
     before = read_all(server, index)
     assert before["b"]["words_hash"]["duplicate_of"] == "a"
-    other.plan_removal(index, path, **ALL)
-    assert [each.action for each in simhash.apply_removal(path)] == ["deleted"]
-    assert [each.action for each in simhash.restore(path)] == ["restored"]
-    server.request("POST", f"/{index}/_refresh")
+    other.plan_removal(index, plan, **ALL)
+    assert [each.action for each in simhash.apply_removal(plan)] == ["deleted"]
+    assert [each.action for each in simhash.restore(plan)] == ["restored"]
     assert read_all(server, index) == before
 
 
@@ -154,12 +141,10 @@ def test_line_breaks_between_values(server, made, simhash, tmp_path):
         urlopen(Request(url, source.encode(), headers, method="PUT")).close()  # noqa: S310 -- the test's own server
     before = raw_source(server, made, "goes")
     assert before.decode().count("\n") > 3
-    path = write_archive(
-        tmp_path / "removed.db", [(made, each, None, before.decode(), "c") for each in ("goes", "last")]
-    )
-    send_lines(server, [{"delete": {"_index": made, "_id": each}} for each in ("goes", "last")])
+    rows = [(made, each, None, before.decode(), "c") for each in ("goes", "last")]
+    path = write_archive(tmp_path / "removed.db", rows)
+    delete(server, made, ["goes", "last"])
     assert [each.action for each in simhash.restore(path)] == ["restored"] * 2
-    server.request("POST", f"/{made}/_refresh")
     assert set(read_all(server, made)) == {"stays", "goes", "last"}
     assert raw_source(server, made, "goes") == before.replace(b"\r", b" ").replace(b"\n", b" ")
     assert [each.action for each in simhash.restore([path])] == ["exists"] * 2
@@ -167,17 +152,11 @@ def test_line_breaks_between_values(server, made, simhash, tmp_path):
 
 def test_what_is_there_is_not_changed(server, made, simhash, tmp_path):
     """A document with the same fields exists, whatever our own fields say; another one differs."""
-    path = write_archive(
-        tmp_path / "removed.db",
-        [
-            (made, "same", None, source_of("one two three", n=1), "c"),
-            (made, "other", None, source_of("one two three", n=1), "c"),
-            (made, "gone", None, source_of("one two three", n=1), "c"),
-        ],
-    )
+    wanted = {"same": "exists", "other": "differs", "gone": "would restore"}
+    rows = [(made, id_, None, source_of("one two three", n=1), "c") for id_ in wanted]
+    path = write_archive(tmp_path / "removed.db", rows)
     put_raw(server, made, "same", '{"n": 1, "body": "one two three"}')
     put_raw(server, made, "other", '{"n": 2, "body": "one two three"}')
-    wanted = {"same": "exists", "other": "differs", "gone": "would restore"}
     assert {each.id: each.action for each in simhash.restore(path, dry_run=True)} == wanted
     records = {each.id: each for each in simhash.restore(path)}
     assert {id_: each.action for id_, each in records.items()} == wanted | {"gone": "restored"}
@@ -190,9 +169,8 @@ def test_groups_are_right_afterwards(server, index, simhash, tmp_path, monkeypat
     """Whichever documents were removed, canonicals too, the groups are what they were before."""
     monkeypatch.setattr(regroup, "MOST_IDS", most)  # after a large restore all groups are judged
     simhash.create_index(index, text_field="body")
-    documents = [{"_id": f"d{n:03d}", "body": text} for n, text in enumerate(texts(60, edits=2))]
-    for _ in simhash.ingest(index, documents, verify=False):
-        pass
+    documents = [{"_id": f"d{n:03d}", "body": text} for n, text in enumerate(texts(40, edits=2))]
+    assert len(list(simhash.ingest(index, documents, verify=False))) == 40
     simhash.reconcile(index)
     first = read_all(server, index)
     removed = [id_ for n, id_ in enumerate(sorted(first)) if n % 3 != 1]
@@ -208,46 +186,36 @@ def test_groups_are_right_afterwards(server, index, simhash, tmp_path, monkeypat
     assert {id_: bare(source) for id_, source in now.items()} == {id_: bare(source) for id_, source in first.items()}
 
 
-@on_one_product
-def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, tmp_path):
+def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, plan):
     """A document may belong to a canonical that came meanwhile, into an index that was planned with its own."""
     names = [f"{index}-{n}" for n in range(3)]
-    for name in names:
-        simhash.create_index(name, text_field="body", settings={"number_of_shards": 1, "number_of_replicas": 0})
-    text = " ".join(f"word{n}" for n in range(40))
     for name, id_ in zip(names, "cba"):
-        put(server, name, [{"_id": id_, "body": text if id_ != "a" else "something else of other words", "n": 1}])
-    for name in names:
-        list(simhash.backfill(name))
+        fill(server, name, simhash, {id_: TEXT if id_ != "a" else "something else of other words"})
     simhash.reconcile(names, canonical="id")
-    plan = tmp_path / "removal.db"
-    assert simhash.plan_removal(names, plan, max_share=1.0).count == 1
+    assert simhash.plan_removal(names, plan, **ALL).count == 1
     assert [each.id for each in simhash.apply_removal(plan)] == ["c"]
     # The canonical of all is now in the index that has neither the document nor the canonical it was removed for.
-    put(server, names[2], [{"_id": "a", "body": text}])
+    put(server, names[2], [{"_id": "a", "body": TEXT}])
     list(simhash.backfill(names[2]))
     simhash.reconcile(names)
     assert [each.action for each in simhash.restore(plan)] == ["restored"]
     assert stored_groups(read_all(server, f"{index}-*")) == dict.fromkeys("abc", "a")
 
 
-def test_vectors_come_back(server, index, simhash, tmp_path):
+@ON_BOTH
+def test_vectors_come_back(server, index, simhash, plan):
     """Elasticsearch leaves them out of what it answers, and rounds them when it is asked for them."""
     simhash.create_index(index, text_field="body")
     is_elasticsearch = server.product == "elasticsearch"  # in OpenSearch the fields are plain numbers here
     if is_elasticsearch:
         properties = {"v": {"type": "dense_vector", "dims": 3}, "o": {"properties": {"s": {"type": "sparse_vector"}}}}
         server.request("PUT", f"/{index}/_mapping", {"properties": properties})
-    text = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
     documents = [
-        {"_id": id_, "body": text, "v": [1.5, n + 0.5, 7.5], "o": {"s": {"x": 0.3, "y": n + 0.5}}}
+        {"_id": id_, "body": TEXT, "v": [1.5, n + 0.5, 7.5], "o": {"s": {"x": 0.3, "y": n + 0.5}}}
         for n, id_ in enumerate("ab", 2)
     ]
-    written = list(simhash.ingest(index, documents))
-    assert [(each.kind, each.reason) for each in written] == [(None, None)] * 2
-    plan = tmp_path / "removal.db"
-    made = simhash.plan_removal(index, plan, max_share=1.0)
-    assert made.count == 1, made
+    assert [each.kind for each in simhash.ingest(index, documents)] == [None] * 2
+    assert simhash.plan_removal(index, plan, **ALL).count == 1
     [record] = simhash.apply_removal(plan)
     assert (record.action, record.id) == ("deleted", "b")
     [line] = lines_of(plan)
@@ -256,38 +224,28 @@ def test_vectors_come_back(server, index, simhash, tmp_path):
     assert held["o"]["s"] == pytest.approx({"x": 0.3, "y": 3.5}, rel=0.01)
     assert [each.action for each in simhash.restore(plan)] == ["restored"]
     assert [each.action for each in simhash.restore(plan)] == ["exists"]
-    if is_elasticsearch:
-        for field in ("v", "o.s"):
-            query = {"query": {"exists": {"field": field}}}
-            server.request("POST", f"/{index}/_refresh")
-            assert server.request("POST", f"/{index}/_search", query)["hits"]["total"]["value"] == 2
+    server.request("POST", f"/{index}/_refresh")
+    for field in ("v", "o.s") if is_elasticsearch else ():
+        assert server.request("POST", f"/{index}/_count", {"query": {"exists": {"field": field}}})["count"] == 2
 
 
 def test_a_server_that_does_not_know_an_option_is_asked_without_it(elasticsearch):
     """Elasticsearch before 9.2 refuses the option for vectors; so does any version an option that does not exist."""
-    from tests.servers.fixtures import make_client
-
     dialect = replace(ELASTICSEARCH, source_options={"_source_exclude_nonsense": "false"})
-    client = make_client(elasticsearch)
-    try:
-        client.cluster.health()
-        body = {"docs": [{"_index": "no-such-index", "_id": "a"}]}
+    body = {"docs": [{"_index": "no-such-index", "_id": "a"}]}
+    with make_client(elasticsearch) as client:
         [item] = finish(dialect.call(client, Call("mget", {"body": body}, raw_source=True)))["docs"]
-        assert item["_id"] == "a"
-    finally:
-        client.close()
+    assert item["_id"] == "a"
 
 
 def test_tags_are_undone(server, index, simhash):
     """The group fields and the recorded grouping go; fingerprints, texts and _meta stay, and another rule may come."""
     simhash.create_index(index, text_field="body")
     documents = [{"_id": f"d{n:03d}", "body": text} for n, text in enumerate(texts(12, edits=1))]
-    for _ in simhash.ingest(index, documents, on_duplicate=None):
-        pass
+    assert len(list(simhash.ingest(index, documents, on_duplicate=None))) == 12
     before = read_all(server, index)
     meta = server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"]
     assert simhash.reconcile(index, max_distance=2).duplicates > 0
-    assert read_all(server, index) != before
     # One that another program wrote with dotted keys.
     dotted = {"body": "x y z", "simhash.group": "q", "simhash.duplicate_of": "q", "n": 1}
     put(server, index, [{"_id": "dotted", **dotted}])
@@ -304,32 +262,18 @@ def test_tags_are_undone(server, index, simhash):
     assert simhash.reconcile(index, max_distance=5).is_settled
 
 
-@on_one_product
-def test_what_is_no_removal_restores_nothing(server, made, simhash, tmp_path):
-    """Not even from the files before it."""
-    good = write_archive(tmp_path / "good.db", [(made, "d", None, source_of("one two three"), "c")])
-    bad = tmp_path / "bad.db"
-    bad.write_bytes(b"x" * 200)
-    with pytest.raises(InvalidInputError, match="is not a file of a removal"):
-        list(simhash.restore([good, bad]))
-    assert read_all(server, made) == {}
-
-
-@on_one_product
 def test_the_command(server, made, run, tmp_path):
-    """Counts, the outcome of each document in the report, and exit codes."""
+    """Counts, the outcome of each document in the report, and exit codes; what is no removal restores nothing."""
     rows = [(made, f"d{n}", None, source_of(f"text number {n} of some"), "c") for n in range(4)]
-    path = write_archive(tmp_path / "removed.db", rows)
+    path, bad, report = write_archive(tmp_path / "removed.db", rows), tmp_path / "no", tmp_path / "report.jsonl"
+    bad.write_text('{"_id": 1}\n')
+    result = run("restore", path, bad)
+    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1), result.stderr
     result = run("restore", path, "--dry-run", "--json")
     assert (result.exit_code, json.loads(result.stdout)["documents"]) == (0, {"would restore": 4})
     put_raw(server, made, "d3", '{"body": "another"}')
-    report = tmp_path / "report.jsonl"
     result = run("restore", path, "--report", report, "--json")
     assert (result.exit_code, json.loads(result.stdout)["documents"]) == (3, {"restored": 3, "differs": 1})
     assert len(result.stderr.splitlines()) == 2  # the document, and how many
     assert [json.loads(line)["action"] for line in report.read_text().splitlines()] == ["restored"] * 3 + ["differs"]
-    result = run("restore", path)
-    assert result.stdout.splitlines()[0].startswith("4 documents: ")
-    (tmp_path / "no").write_text('{"_id": 1}\n')
-    result = run("restore", tmp_path / "no")
-    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1), result.stderr
+    assert run("restore", path).stdout.splitlines()[0].startswith("4 documents: ")

@@ -13,11 +13,9 @@ from functools import partial
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
-from es_simhash.errors import InvalidInputError
 from es_simhash.removal import review_page as page_module
 from es_simhash.removal.guard_rails import Guards
 from es_simhash.removal.losses import RISKY_FIRST
@@ -74,23 +72,23 @@ def write_plan(path, removals, *, shown=SHOWN, grouping=None, **guards):
     return path
 
 
-def render(removals):
-    """Return the page of *removals*."""
-    with TemporaryDirectory() as folder:
-        return review_html(write_plan(Path(folder) / "removal.db", removals))
-
-
 @pytest.fixture
 def plan(tmp_path):
     """Return a function that writes a plan and returns its path."""
     return partial(write_plan, tmp_path / "removal.db")
 
 
+@pytest.fixture
+def render(plan):
+    """Return a function that returns the page of removals."""
+    return lambda removals: review_html(plan(removals))
+
+
 LONG = "the ship left the harbour at nine and came back with nothing but salt on the deck. " * 3
 
 
 @pytest.mark.parametrize("full", [0, 9])
-def test_the_page_has_the_keys_for_decisions(monkeypatch, full):
+def test_the_page_has_the_keys_for_decisions(render, monkeypatch, full):
     """Of each removal and of what stays, as they are, in full or not; and what needs JavaScript is said."""
     monkeypatch.setattr(page_module, "FULL", full)
     ids = [f"{n}{text[:99]}" for n, text in enumerate((*HOSTILE, "\x7f", "'"))]
@@ -103,7 +101,7 @@ def test_the_page_has_the_keys_for_decisions(monkeypatch, full):
     assert re.search('data-plan="[0-9a-f]{64}"', html)
 
 
-def test_hostile_texts_are_only_text():
+def test_hostile_texts_are_only_text(render):
     """In ids, names of indices and fields, short values and long ones."""
     usual = set(Checked(render([removal(goes=LONG, stays=LONG + "x")])).tags)
     usual |= {"table", "thead", "tbody", "tr", "td", "th", "del", "ins", "div", "h4", "p", "span", "blockquote"}
@@ -121,7 +119,7 @@ def test_hostile_texts_are_only_text():
     assert all(" ".join(shown(f"1{text}").split()) in " ".join(page.text.split()) for text in texts)
 
 
-def test_the_policy_allows_this_script_and_this_style_alone():
+def test_the_policy_allows_this_script_and_this_style_alone(render):
     """The hashes are those of what is in the page, and nothing else may be loaded."""
     html = render([removal()])
     policy = Checked(html).policy
@@ -135,7 +133,7 @@ def test_the_policy_allows_this_script_and_this_style_alone():
     assert not re.search(r"https?:|url\(|@import", html)
 
 
-def test_of_a_long_page_the_riskiest_are_there_in_full(monkeypatch):
+def test_of_a_long_page_the_riskiest_are_there_in_full(render, monkeypatch):
     """The others take one line each; what loses nothing is folded."""
     monkeypatch.setattr(page_module, "FULL", 10)
     rows = [removal(f"s{n}") for n in range(20)] + [removal(f"t{n}", loss="title") for n in range(8)]
@@ -169,7 +167,7 @@ def test_a_page_is_made_in_pieces(plan, monkeypatch):
     assert read == 1_000
 
 
-def test_a_hostile_page_is_as_large_as_its_first_texts():
+def test_a_hostile_page_is_as_large_as_its_first_texts(render):
     """Megabytes of a title, an address or a text; of each as much as people read."""
     huge = "</script><img src=x>\u202e" * 20_000
     one = removal("a", goes=huge, stays=huge + "x", title=huge, url=huge, day=huge)
@@ -191,29 +189,13 @@ def test_numbers(plan):
         found, text = review.to_dict(), "\n".join(review.text())
         first = [line.document.id for line in review.removals()][:3]
     assert found["total"] == {"removals": 7, "documents": 40, "share": 0.175}
-    assert found["losses"] == {"rewritten": 1, "few": 1, "contained": 1, "same": 6}
-    assert list(found["losses"]) == ["rewritten", "few", "contained", "same"]
+    assert list(found["losses"].items()) == [("rewritten", 1), ("few", 1), ("contained", 1), ("same", 6)]
     assert first == ["i", "e", "g"]
     assert "news/i is held back, c stays (2 bits apart, more of its own goes, kept is shorter)" in text
     assert "kept is shorter: 1 of these have all that stays for them: --canonical longest" in text
     assert "who stays: in 1 of 7 the newer one by day goes; --canonical -day: the latest stays" in text
     assert found["groups"] == [{"index": "news", "id": "c", "removals": 6}]
     assert (found["canonicals"], found["lowest"]) == (2, 0.83)
-
-
-def test_what_apply_refuses_is_judged_by_what_people_left(plan):
-    """The share of the whole: as ``apply`` does."""
-    rows = [removal(f"d{n}", "c", similarity=1.0) for n in range(4)]
-    path = plan([*rows, removal("h", "c", loss="few")], documents=9)
-    with Review(path) as review:
-        sha256 = review.sha256
-        assert "allow it with max_share=0.445" in "".join(review.text())
-        assert review.to_dict()["excess"] == {"removals": 4, "documents": 9, "max_share": 0.2}
-    kept = decide_file(path.with_name("kept"), sha256, [("news", f"d{n}", None) for n in range(3)])
-    take(path, kept)
-    with Review(path) as review:
-        assert review.to_dict()["excess"] is None
-        assert "will be refused" not in "".join(review.text())
 
 
 def test_white_space_is_no_difference(plan):
@@ -239,11 +221,8 @@ def test_the_command(plan, tmp_path):
     assert invoke(["review", str(path), "--html", str(target)]).exit_code == 0
     assert target.read_text(encoding="utf-8") == review_html(path)
     assert json.loads(invoke(["review", str(path), "--json"]).stdout)["total"]["removals"] == 3
-    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
     target.unlink()
     path.write_text('{"id": 1}\n')
-    with pytest.raises(InvalidInputError):
-        review_html(path)
     assert invoke(["review", str(path), "--html", str(target)]).exit_code == 1
     assert not target.exists()
 
@@ -254,21 +233,18 @@ def test_any_grouping_can_be_described(plan, grouping):
     assert "the one that was grouped first" in Checked(review_html(plan([removal()], grouping=grouping))).text
 
 
-def test_a_page_in_chinese_has_no_english_sentence(tmp_path, monkeypatch):
+def test_a_page_in_chinese_has_no_english_sentence(plan, tmp_path, monkeypatch):
     """What the plan says of itself, too: its rule, why it is refused, and what was decided."""
-    path = tmp_path / "removal.db"
     grouping = {"rule": "star", "max_distance": 3, "similarity": 0.8, "canonical": ["source:a>*", "id"]}
-    removals = [removal(f"d{n}", title=f"t{n}", day="2026-01-02") for n in range(9)]
-    removals = [replace(line, canonical=document("stays", title="x", day="2026-01-01")) for line in removals]
+    stays = document("stays", title="x", day="2026-01-01")
     removals = [
-        replace(line, loss=loss, is_kept_shorter=True) for line, loss in zip(removals, RISKY_FIRST * 2, strict=False)
+        replace(removal(f"d{n}", loss=loss, title=f"t{n}", day="2026-01-02"), canonical=stays, is_kept_shorter=True)
+        for n, loss in enumerate(RISKY_FIRST)
     ]
-    with PlanWriter(path) as writer:
-        for line in removals:
-            writer.add(line)
-        header = PlanHeader({"news": "u"}, "simhash", grouping, len(writer), Guards(0.1, 9), decided=3)
-        made = writer.finish(replace(header, decided_by={"news": ()}, shown={"title": "title", "day": "date"}))
-    take(path, decide_file(tmp_path / "d.json", made, [("news", "d0", None)]))
+    path = plan(removals, grouping=grouping, max_share=0.1, documents=9)
+    with Review(path) as found:
+        sha256 = found.sha256
+    take(path, decide_file(tmp_path / "d.json", sha256, [("news", "d0", None)]))
     left, call = set(), Words.__call__
 
     def say(self, sentence, **values):

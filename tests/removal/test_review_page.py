@@ -32,6 +32,15 @@ SECONDS = 60
 HOSTILE = "</script>'\"<b>&amp;\x7f\u202e\ud800 ü"
 
 
+def wait_for(find, what):
+    """Return what *find* returns, when there is something."""
+    end = time.monotonic() + SECONDS
+    while not (found := find()):
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+    return found
+
+
 class Browser:
     """A Chromium without a window; *log* has what pages wrote to the console, and what the policy refused."""
 
@@ -98,15 +107,12 @@ class Browser:
 
     def wait(self, script):
         """Return when *script* is true."""
-        end = time.monotonic() + SECONDS
-        while not self.run(script):
-            assert time.monotonic() < end, script
-            time.sleep(0.02)
+        wait_for(lambda: self.run(script), script)
 
-    def choose(self, selector, path):
-        """Choose a file in an input."""
+    def choose(self, path):
+        """Go on with an earlier file."""
         root = self.send("DOM.getDocument")["root"]["nodeId"]
-        node = self.send("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        node = self.send("DOM.querySelector", nodeId=root, selector="#earlier")["nodeId"]
         self.send("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
 
     def press(self, key, code):
@@ -126,12 +132,8 @@ class Browser:
 
     def saved(self):
         """Return the path of the file that the page gave, when it is whole."""
-        end = time.monotonic() + SECONDS
         # Chromium takes the name with an empty file first.
-        while not (found := [path for path in self.downloads.glob("*.json") if path.stat().st_size]):
-            assert time.monotonic() < end
-            time.sleep(0.02)
-        return found[0]
+        return wait_for(lambda: [path for path in self.downloads.glob("*.json") if path.stat().st_size], "a file")[0]
 
 
 @pytest.fixture(scope="module")
@@ -203,16 +205,14 @@ def fill_in(browser, by="Ann", reason="other parties"):
     browser.run("document.querySelector('#decisions button').click()")
 
 
-def kept(plan, file):
-    """Return the ids that the file keeps, as the program reads it."""
-    return {key.id for key in decided(plan, file)[0]}
-
-
 def decided(plan, file):
-    """Return what is kept by the file, and who approved the rest."""
-    take(plan, file)
-    with RemovalFile(plan) as removal:
-        return removal.kept, removal.approved[-1]
+    """Return the keys that the file keeps, as the program reads it, and who approved the rest."""
+    found = take(plan, file)[-1]
+    return found.keep, (found.by, found.reason)
+
+
+def kept(plan, file):
+    return {key.id for key in decided(plan, file)[0]}
 
 
 def test_boxes_of_removals_and_groups(browser, show):
@@ -236,15 +236,16 @@ def test_boxes_of_removals_and_groups(browser, show):
     fill_in(browser)
     file = browser.saved()
     assert file.name == "removal.decisions.json"
-    assert kept(plan, file) == {"d1", "d4", "alone"}
-    assert decided(plan, file)[1] == ("Ann", "other parties")
+    keys = {Key("news", id_, None) for id_ in ("d1", "d4", "alone")}
+    assert decided(plan, file) == (keys, ("Ann", "other parties"))
     assert browser.log == []
     assert {url.partition(":")[0] for url in browser.requests} <= {"file", "blob"}
 
 
 def test_what_is_held_back_goes_if_somebody_says_so(browser, show, tmp_path):
     """Its box is ticked from the start; the file says what goes after all, and comes back."""
-    plan = show(("a", "c"), ("b", "c"), ("d", "c"), ("e", "x"), losses=("same", "few"))
+    pairs = [("a", "c"), ("b", "c"), ("d", "c"), ("e", "x")]
+    plan = show(*pairs, losses=("same", "few"))
     assert told(browser) == "2 kept, 2 of 4 still go"
     assert [state(browser, id_) for id_ in "abde"] == [False, True, False, True]
     assert (state(browser, "a", 1), browser.has_text("A few words of its own go: 2, held back")) == (None, True)
@@ -255,8 +256,8 @@ def test_what_is_held_back_goes_if_somebody_says_so(browser, show, tmp_path):
     assert kept(plan, file) == {"d"}
     with RemovalFile(plan) as removal:
         assert [line.document.id for line in removal.removals("going")] == ["a", "b", "d"]
-    show(("a", "c"), ("b", "c"), ("d", "c"), ("e", "x"), losses=("same", "few"))
-    browser.choose("#earlier", file)
+    show(*pairs, losses=("same", "few"))
+    browser.choose(file)
     browser.wait("document.querySelector('#said').textContent === 'The boxes are as in mine.json.'")
     assert [state(browser, id_) for id_ in "abde"] == [False, False, True, True]
     assert browser.log == []
@@ -299,7 +300,7 @@ def test_going_on_with_a_file(browser, show, tmp_path):
     show(*GROUPS)
     tick(browser, "alone")
     browser.run("document.querySelector('#by').value = 'Bob'")
-    browser.choose("#earlier", file)
+    browser.choose(file)
     browser.wait(f"{said} === 'What mine.json keeps is added: 5 are kept now.'")
     assert [state(browser, id_) for id_ in ("d0", "d3", "d6", "d1", "alone", "d4")] == [True] * 5 + [False]
     assert browser.run("!dispatchEvent(new Event('beforeunload', {cancelable: true}))") is True
@@ -309,7 +310,7 @@ def test_going_on_with_a_file(browser, show, tmp_path):
         ("Bob", ""),
     )
     show(*GROUPS)
-    browser.choose("#earlier", file)
+    browser.choose(file)
     browser.wait(f"{said} === 'The boxes are as in mine.json.'")
     assert browser.run("document.querySelector('#by').value") == "Ann"
     whole = json.loads(file.read_text())
@@ -322,7 +323,7 @@ def test_going_on_with_a_file(browser, show, tmp_path):
         other = tmp_path / "other.json"
         other.write_text(json.dumps(changed) if changed else "{")
         browser.run(f"{said.removesuffix('.textContent')}.textContent = ''")
-        browser.choose("#earlier", other)
+        browser.choose(other)
         browser.wait(f"{said}.startsWith('other.json {why}')")
         assert told(browser) == "4 kept, 6 of 10 still go"
     assert kept(plan, file) == {"d0", "d3", "d6", "d1"}

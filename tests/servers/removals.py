@@ -22,6 +22,7 @@ from tests.servers.support import ONE_SHARD, read_all, send_lines
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost and its use."
 OTHER = "Rain is expected in the north until Friday evening, and snow above a thousand metres in the mountains."
 ALL = {"max_share": 1.0}
+DELETED = ("deleted", None)
 sources = read_all
 
 
@@ -147,11 +148,11 @@ def events_of(path):
         return database.execute(f"{query} ORDER BY events.line, events.number").fetchall()
 
 
-def damage(path, *statements):
+def damage(path, *statements, **values):
     """Change the file of a removal as another program could."""
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         for statement in statements:
-            database.execute(statement)
+            database.execute(statement, values)
 
 
 def decide_file(path, plan, keep, remove=(), *, by="Ann", reason="", at="2026-11-27T10:00:00Z"):
