@@ -105,7 +105,6 @@ Source = Annotated[
     bool | list[str] | None,
     Field(description="The fields shown of each document: false, true or some; by default those of the text."),
 ]
-FieldName = Annotated[str | None, Field(description="A field, to count by its values.")]
 Limit = Annotated[int, Field(ge=1, le=50, description="Most results shown; fewer leave more room for each text.")]
 Offset = Annotated[int, Field(ge=0, le=10_000, description="Results left out at the beginning, to go on.")]
 
@@ -248,11 +247,10 @@ class Tools:
                     break
         return page({}, "groups", found, limit, offset)
 
-    async def stats(self, index: Index = "", time_field: FieldName = None, source_field: FieldName = None) -> Plain:
-        """Return how many documents, duplicates and groups there are; also over time, and by source."""
+    async def stats(self, index: Index = "") -> Plain:
+        """Return how many documents, duplicates and groups there are."""
         simhash, index = await self._open(index)
-        found = await simhash.stats(index, time_field=time_field, source_field=source_field)
-        return marked(found.to_dict())
+        return marked((await simhash.stats(index)).to_dict())
 
     async def check(self, index: Index = "", limit: Limit = 10, offset: Offset = 0) -> Plain:
         """Check whether lookups work in each index, and say what is wrong."""

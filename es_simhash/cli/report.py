@@ -13,7 +13,7 @@ from es_simhash.cli.output_files import refuse_output, write_whole
 from es_simhash.cli.show import PARTLY, Output, print_json, print_line, show, warn
 
 
-@takes(SimHashClient.report, "time_field source_field filter")
+@takes(SimHashClient.report, "filter")
 def report(
     index: str,
     /,
@@ -26,20 +26,19 @@ def report(
     **how: Any,
 ) -> None:
     """
-    Print how many documents, duplicates and groups INDEX has: by size, by distance, over time and by source.
+    Print how many documents, duplicates and groups INDEX has, by size and by distance.
 
     Every number is exact, because the server counts all documents: about two searches for every 10,000 groups. With
     --out a page shows them, with the largest groups and the words that differ; the health of the fingerprints; and how
-    all that was measured. Its time is --time-field, or the date that INDEX records
-    for its canonicals. With --json the numbers are printed too. With --queries it says how many of the first ten hits
-    of these searches repeat an earlier one, and how many new hits they would show without copies. Writes nothing to the
-    index.
+    all that was measured. With --json the numbers are printed too. With --queries it says how many of the first ten
+    hits of these searches repeat an earlier one, and how many new hits they would show without copies. Writes nothing
+    to the index.
 
     For example:
 
         es-simhash report news
         es-simhash report news --queries searches.txt
-        es-simhash report 'news-*' --time-field published_at --source-field agency --text-field body --out report.html
+        es-simhash report 'news-*' --text-field body --out report.html
         es-simhash report news --filter '{"term": {"lang": "en"}}' --json | jq .duplicates
 
     Args:

@@ -8,8 +8,7 @@ from typing import Any
 
 from es_simhash.arguments import FilePath, check_field, check_input, check_options
 from es_simhash.errors import InvalidInputError
-from es_simhash.lookup.query import check_filter
-from es_simhash.mapping.context import Resolved
+from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.fields import Fields, now
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings, resolve_index
@@ -17,13 +16,13 @@ from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import find_field_faults
 from es_simhash.quality.check_sample import diagnose
 from es_simhash.quality.read_searches import read_searches
-from es_simhash.quality.read_stats import StatsOptions, read_stats
+from es_simhash.quality.read_stats import read_stats
 from es_simhash.quality.report.report_page import IndexReport
 from es_simhash.quality.sampling import SampleOptions, sample_option, seed_option
 from es_simhash.quality.searches import read_queries
 from es_simhash.quality.shown import Member, MemberReader, ShownGroup
 from es_simhash.quality.stats import GroupSize
-from es_simhash.removal.find_shown import find_shown, names_of
+from es_simhash.removal.find_shown import KINDS, find_shown, names_of
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import Clauses
@@ -76,15 +75,13 @@ def _compare(reader: MemberReader, canonicals: Hits, duplicates: Hits, measure: 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOptions(StatsOptions):
+class ReportOptions:
     """
     What a report says, and from which samples, checked.
 
     Args:
         text_field:
             Field whose text is shown; by default those that the index records.
-        time_field:
-            Date field to count by; by default the one that the index records as its order of canonicals.
         filter:
             A query, or a list of queries; only documents that match all of them are counted and shown.
             The health is that of all fingerprints.
@@ -97,6 +94,7 @@ class ReportOptions(StatsOptions):
             search body. The report says how many of their first ten hits repeat an earlier one.
     """
 
+    filter: Filter = None
     sample: int = sample_option(1_000)
     seed: int = seed_option(0)
     queries: FilePath | None = None
@@ -107,8 +105,8 @@ class ReportOptions(StatsOptions):
             check_input("queries", self.queries)
         if self.text_field is not None:
             check_field("text_field", self.text_field)
+        check_filter(self.filter)
         check_options(self)
-        StatsOptions.__post_init__(self)  # super() does not know a class with slots
 
 
 async def read_report(server: Port, index: Index, options: ReportOptions, *, version: str) -> IndexReport:
@@ -120,12 +118,11 @@ async def read_report(server: Port, index: Index, options: ReportOptions, *, ver
     at = now()
     queries = read_queries(options.queries) if options.queries is not None else []
     resolved = await resolve_index(server, index)
-    options = replace(options, time_field=options.time_field or _recorded_time(resolved))
     if options.text_field is not None:
         for fault in find_field_faults(None, None, [options.text_field], resolved.mappings):
             if fault.is_fatal:
                 raise InvalidInputError(f"{fault}: give the full name of one field in the mapping")
-    stats = await read_stats(server, index, options)
+    stats = await read_stats(server, index, options.filter)
     diagnosis = await diagnose(server, index, SampleOptions(sample=options.sample, seed=options.seed))
     settings = await read_present_settings(server, index)
     clauses = check_filter(options.filter)
@@ -135,9 +132,7 @@ async def read_report(server: Port, index: Index, options: ReportOptions, *, ver
     reader = MemberReader(
         Fields(server.prefix),
         (options.text_field,) if options.text_field else settings.text_fields,
-        {kind: name for kind in ("title", "url") for name in names_of(kind, found)[:1]},
-        None if stats.sources is None else stats.sources.field,
-        options.time_field,
+        {kind: name for kind in KINDS for name in names_of(kind, found)[:1]},
     )
     groups = []
     for group in stats.groups.largest[:_GROUPS]:
@@ -147,10 +142,3 @@ async def read_report(server: Port, index: Index, options: ReportOptions, *, ver
     if queries:
         searches = await read_searches(server, index, queries, reader, clauses, is_grouped=bool(stats.grouping))
     return IndexReport(stats, diagnosis, tuple(groups), at, version, options.seed, tuple(clauses), searches)
-
-
-def _recorded_time(resolved: Resolved) -> str | None:
-    """Return the date by which the canonical is chosen, if that is recorded, and a date in every index."""
-    groupings = [grouping for grouping in map(Grouping.read, resolved.settings_of.values()) if grouping is not None]
-    names = [key.field for grouping in groupings[:1] for key in grouping.order_keys if key.kind == "field"]
-    return next((name for name in names if not find_field_faults(name, None, (), resolved.mappings)), None)

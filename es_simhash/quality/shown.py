@@ -61,19 +61,16 @@ class ShownGroup(Record):
 class MemberReader:
     """
     Reads what is shown of a document from its hit.
-    *texts*: fields of the text; empty to read no texts. *shown*: the fields of a title and an address, by kind.
+    *texts*: fields of the text; empty to read no texts. *shown*: fields of title, address, source, date, by kind.
     """
 
     fields: Fields
     texts: Sequence[str]
     shown: Mapping[str, str]
-    source_field: str | None = None
-    time_field: str | None = None
 
     @property
     def docvalue_fields(self) -> list[Any]:
-        time = [{"field": self.time_field, "format": "yyyy-MM-dd HH:mm"}] if self.time_field else []
-        return [self.fields.distance, *([self.source_field] if self.source_field else []), *time]
+        return [self.fields.distance]
 
     def whole_text(self, hit: Mapping[str, Any]) -> str | None:
         return text_or_none(hit, self.texts) if self.texts else None
@@ -85,9 +82,9 @@ class MemberReader:
             hit["_index"],
             None if text is None else text[:_LONGEST_TEXT],
             len(text or ""),
-            int(_first(hit, self.fields.distance) or 0),
-            source=str(_first(hit, self.source_field)),
-            time=str(_first(hit, self.time_field)),
+            int(next(iter((hit.get("fields") or {}).get(self.fields.distance) or ()), 0)),
+            source=self._said(hit, "source"),
+            time=self._said(hit, "date"),
             title=self._said(hit, "title"),
             url=self._said(hit, "url"),
         )
@@ -95,7 +92,3 @@ class MemberReader:
     def _said(self, hit: Mapping[str, Any], kind: str) -> str:
         values = read_values(hit.get("_source") or {}, self.shown[kind]) if kind in self.shown else []
         return next((value for value in values if isinstance(value, str)), "")[:_LONGEST_TITLE]
-
-
-def _first(hit: Mapping[str, Any], name: str | None) -> Any:
-    return next(iter(hit.get("fields", {}).get(name) or ()), "") if name else ""

@@ -49,17 +49,14 @@ async def aggregate_named(
 @dataclass(slots=True)
 class BucketReader:
     """
-    Reads the buckets of one field, in order, *page* at a time. *has_missing*: the documents without a value are a
-    bucket too, with the key ``None``. *ask*: sends an aggregation, as :func:`aggregate` does. Cost: one search for
-    every 50,000 values, or 25,000 with *aggs*, each of which looks at all documents that match.
+    Reads the buckets of one field, in order, *page* at a time. *ask*: sends an aggregation, as :func:`aggregate` does.
+    Cost: one search for every 50,000 values, each of which looks at all documents that match.
     """
 
     index: Index
     clauses: Clauses
     field: str
     page: int
-    aggs: Mapping[str, Any] | None = None
-    has_missing: bool = False
     ask: Callable[[Any, Index, Clauses, Mapping[str, Any]], Awaitable[dict[str, Any]]] = aggregate
     _after: dict[str, Any] | None = None
     _is_done: bool = False
@@ -73,16 +70,12 @@ class BucketReader:
         return [(bucket["key"]["value"], bucket) for bucket in part]
 
     async def _send(self, server: Server) -> list[dict[str, Any]]:
-        terms = {"field": self.field, **({"missing_bucket": True} if self.has_missing else {})}
-        size = READ // 2 if self.aggs else READ
-        composite: dict[str, Any] = {"sources": [{"value": {"terms": terms}}], "size": size}
+        composite: dict[str, Any] = {"sources": [{"value": {"terms": {"field": self.field}}}], "size": READ}
         if self._after is not None:
             composite["after"] = self._after
-        every = {"composite": composite, **({"aggs": self.aggs} if self.aggs else {})}
-        buckets: list[dict[str, Any]] = (await self.ask(server, self.index, self.clauses, {"every": every}))["every"][
-            "buckets"
-        ]
-        self._is_done = len(buckets) < size
+        found = await self.ask(server, self.index, self.clauses, {"every": {"composite": composite}})
+        buckets: list[dict[str, Any]] = found["every"]["buckets"]
+        self._is_done = len(buckets) < READ
         self._after = None if self._is_done else buckets[-1]["key"]
         return buckets
 

@@ -12,12 +12,9 @@ from es_simhash.hashing import fingerprint, hamming_distance
 from es_simhash.lookup.lookup_options import Verification, asked_rule
 from es_simhash.mapping.rule import PairRule
 from es_simhash.quality import edits, explain
-from es_simhash.quality.read_stats import _interval, count_over_time
-from es_simhash.quality.stats import Count
 from es_simhash.quality.steps import measure_steps
 from es_simhash.quality.tune import DISTANCES, measure, recommend
 from es_simhash.texts.measures import TextMeasure
-from tests.transport.by_hand import drive, scripted
 
 SENTENCES = [
     "The council approved the new bridge over the river on Tuesday after a long debate about its cost.",
@@ -142,29 +139,3 @@ def test_what_verify_stands_for():
     assert asked_rule(rule, verify=whole) == PairRule(3, 0.7, similar)
     with pytest.raises(InvalidInputError, match="numbers"):
         Verification(numbers="some")
-
-
-DAY = 86_400_000
-
-
-def test_a_few_wrong_dates_do_not_choose_the_interval():
-    """The years that have many documents do; the others are counted before and after them."""
-    numbers = {0: 1, 50: 400, 51: 9, 52: 500, 80: 2}
-
-    def server(_):
-        none = {"duplicates": {"doc_count": 0}}
-        starts = {n * 365 * DAY: number for n, number in numbers.items()}
-        buckets = [
-            {"key": start, "doc_count": number, "first": {"value": start}, "last": {"value": start + 364 * DAY}, **none}
-            for start, number in starts.items()
-        ]
-        found = {"years": {"buckets": buckets}, "without": {"doc_count": 3, **none}, "parts": {"buckets": []}}
-        return {"_shards": {"total": 1, "failed": 0}, "aggregations": found}
-
-    found, calls, _ = drive(count_over_time(scripted(), "index", "date", ()), server)
-    assert (found.earlier, found.later, found.without) == (Count(1), Count(2), Count(3))
-    [inside] = calls[-1].arguments["body"]["query"]["bool"]["filter"]
-    assert inside["range"]["date"] == {"gte": 50 * 365 * DAY, "lt": 80 * 365 * DAY, "format": "epoch_millis"}
-    assert (found.interval, len(calls)) == ("month", 2)
-    spans = (60_000, DAY, 30 * DAY, 365 * DAY, 5 * 365 * DAY, 20 * 365 * DAY, 300 * 365 * DAY)
-    assert [_interval(span) for span in spans] == ["minute", "hour", "day", "week", "month", "quarter", "year"]

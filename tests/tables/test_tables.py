@@ -12,7 +12,7 @@ from es_simhash import MissingDependencyError, NearDup, NearDups
 from es_simhash.groups.pairs_and_groups import Group
 from es_simhash.quality.explanation import explain
 from es_simhash.quality.health import Diagnosis, Finding
-from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats
+from es_simhash.quality.stats import GroupCounts, GroupSize, Stats
 from es_simhash.quality.tune import PresetFigures, Tuning
 from es_simhash.tables.hidden import escape_in_json, shown, visible
 from es_simhash.tables.notebook import SHOWN_CHARACTERS, SHOWN_ROWS
@@ -86,16 +86,15 @@ def test_figures_are_tables():
 
 
 def test_stats_are_a_row_for_each_number():
-    """Sizes, distances and sources in one table of rows, and a table each in a notebook."""
-    groups = GroupCounts({2: 5}, (GroupSize(HOSTILE[0], 2),))
-    sources = SourceCounts("agency", {HOSTILE[1]: Count(8, 2)})
-    stats = Stats("news", 10, 10, duplicates=5, groups=groups, distances={3: 5}, sources=sources)
+    """Sizes and distances in one table of rows, and a table each in a notebook."""
+    stats = Stats(
+        "news", 10, 10, duplicates=5, groups=GroupCounts({2: 5}, (GroupSize(HOSTILE[0], 2),)), distances={3: 5}
+    )
     assert stats.to_dicts() == [
         {"by": "size", "value": 2, "groups": 5},
         {"by": "distance", "value": 3, "duplicates": 5},
-        {"by": "source", "value": HOSTILE[1], "documents": 8, "duplicates": 2, "share": 0.25},
     ]
-    assert {"news: 10 documents, 5 duplicates (50.0 %), 5 groups", HOSTILE[0], HOSTILE[1], "By source"} <= set(
+    assert {"news: 10 documents, 5 duplicates (50.0 %), 5 groups", HOSTILE[0], "Duplicates by distance"} <= set(
         read(stats)
     )
 

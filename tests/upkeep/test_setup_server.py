@@ -348,15 +348,6 @@ def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path, monkeypat
     assert ("near_dups" in answer, last) == (True, "counted")  # no lookup waits for it
 
 
-def test_a_report_by_the_recorded_time(plain, simhash):
-    """It has its table over time by the field of the canonicals, and says which option adds the one by source."""
-    simhash.setup(plain, text_field="body", time_field="published")
-    found = simhash.report(plain)
-    assert found.stats.time.field == "published"
-    assert "--source-field FIELD" in found.html()
-    assert "--time-field FIELD" not in found.html()
-
-
 def test_several_indices_each_by_its_own_record(server, index, simhash):
     """Other text fields, and a marker that one of them lacks: nothing recorded is overwritten, nothing miscounted."""
     names = [f"{index}-{field}" for field in ("body", "title")]

@@ -9,10 +9,10 @@ from es_simhash.client.base import SyncBase
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
+    from es_simhash.lookup.query import Filter
     from es_simhash.quality.explanation import Explanation
     from es_simhash.quality.health import Diagnosis
     from es_simhash.quality.read_report import ReportOptions
-    from es_simhash.quality.read_stats import StatsOptions
     from es_simhash.quality.report.report_page import IndexReport
     from es_simhash.quality.sampling import SampleOptions
     from es_simhash.quality.stats import Stats
@@ -89,24 +89,28 @@ class QualityMethods(SyncBase):
         ids = [id_ for id_ in (first, second) if id_ is not None]
         return self._run(lambda: explain_documents(self._server(), index, ids, texts, text_field, max_changes))
 
-    def stats(self, index: Index, *, options: StatsOptions, progress: OnProgress | None = None) -> Stats:
+    def stats(self, index: Index, *, filter: Filter = None, progress: OnProgress | None = None) -> Stats:
         """
-        Return how many documents, duplicates and groups *index* has; by size, by distance, over time, by source.
+        Return how many documents, duplicates and groups *index* has; by size and by distance.
 
-        Every number is exact: the server counts all documents. Cost: one search, about two for every 10,000 groups with
-        duplicates, two for a time field, and about one for every 10,000 sources.
+        Every number is exact: the server counts all documents. Cost: one search, and about two for every 10,000 groups
+        with duplicates.
 
         Args:
-            ...
+            index:
+                Name of an index, alias or data stream, a pattern, or several of them.
+            filter:
+                A query, or a list of queries; only documents that match all of them are counted.
+            progress:
+                As for :meth:`tune`.
 
         Raises:
             MappingError: If the index lacks our fields, or its grouping is being changed.
-            InvalidInputError: If a field is not mapped, or cannot be counted.
             IncompleteSearchError: If some documents could not be counted.
         """
         from es_simhash.quality.read_stats import read_stats
 
-        return self._run(lambda: read_stats(self._server(progress), index, options))
+        return self._run(lambda: read_stats(self._server(progress), index, filter))
 
     def report(self, index: Index, *, options: ReportOptions, progress: OnProgress | None = None) -> IndexReport:
         """
@@ -120,7 +124,7 @@ class QualityMethods(SyncBase):
 
         Raises:
             MappingError: If the index lacks our fields, or its grouping is being changed.
-            InvalidInputError: If a field is not mapped, or cannot be counted.
+            InvalidInputError: If the text field is not mapped.
             IncompleteSearchError: If some documents could not be read.
         """
         from es_simhash import __version__

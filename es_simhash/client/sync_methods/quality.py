@@ -126,49 +126,33 @@ class QualityMethods(SyncBase):
         ids = [id_ for id_ in (first, second) if id_ is not None]
         return self._run(lambda: explain_documents(self._server(), index, ids, texts, text_field, max_changes))
 
-    def stats(
-        self,
-        index: Index,
-        *,
-        time_field: str | None = None,
-        source_field: str | None = None,
-        filter: Filter = None,
-        progress: OnProgress | None = None,
-    ) -> Stats:
+    def stats(self, index: Index, *, filter: Filter = None, progress: OnProgress | None = None) -> Stats:
         """
-        Return how many documents, duplicates and groups *index* has; by size, by distance, over time, by source.
+        Return how many documents, duplicates and groups *index* has; by size and by distance.
 
-        Every number is exact: the server counts all documents. Cost: one search, about two for every 10,000 groups with
-        duplicates, two for a time field, and about one for every 10,000 sources.
+        Every number is exact: the server counts all documents. Cost: one search, and about two for every 10,000 groups
+        with duplicates.
 
         Args:
             index:
-                Name, list of names, pattern, alias or data stream.
-            time_field:
-                Date field of the documents, to count over time.
-            source_field:
-                Keyword field that says where a document comes from, to count by source.
+                Name of an index, alias or data stream, a pattern, or several of them.
             filter:
                 A query, or a list of queries; only documents that match all of them are counted.
             progress:
-                Is called with a :class:`Progress` after each part of the work.
+                As for :meth:`tune`.
 
         Raises:
             MappingError: If the index lacks our fields, or its grouping is being changed.
-            InvalidInputError: If a field is not mapped, or cannot be counted.
             IncompleteSearchError: If some documents could not be counted.
         """
-        from es_simhash.quality.read_stats import StatsOptions, read_stats
+        from es_simhash.quality.read_stats import read_stats
 
-        options = StatsOptions(time_field=time_field, source_field=source_field, filter=filter)
-        return self._run(lambda: read_stats(self._server(progress), index, options))
+        return self._run(lambda: read_stats(self._server(progress), index, filter))
 
     def report(
         self,
         index: Index,
         *,
-        time_field: str | None = None,
-        source_field: str | None = None,
         filter: Filter = None,
         sample: int = 1000,
         seed: int = 0,
@@ -185,10 +169,6 @@ class QualityMethods(SyncBase):
         Args:
             index:
                 Name, list of names, pattern, alias or data stream.
-            time_field:
-                Date field to count by; by default the one that the index records as its order of canonicals.
-            source_field:
-                Keyword field that says where a document comes from, to count by source.
             filter:
                 A query, or a list of queries; only documents that match all of them are counted and shown.
                 The health is that of all fingerprints.
@@ -206,19 +186,11 @@ class QualityMethods(SyncBase):
 
         Raises:
             MappingError: If the index lacks our fields, or its grouping is being changed.
-            InvalidInputError: If a field is not mapped, or cannot be counted.
+            InvalidInputError: If the text field is not mapped.
             IncompleteSearchError: If some documents could not be read.
         """
         from es_simhash import __version__
         from es_simhash.quality.read_report import ReportOptions, read_report
 
-        options = ReportOptions(
-            time_field=time_field,
-            source_field=source_field,
-            filter=filter,
-            sample=sample,
-            seed=seed,
-            queries=queries,
-            text_field=text_field,
-        )
+        options = ReportOptions(filter=filter, sample=sample, seed=seed, queries=queries, text_field=text_field)
         return self._run(lambda: read_report(self._server(progress), index, options, version=__version__))

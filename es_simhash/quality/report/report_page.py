@@ -12,7 +12,7 @@ from es_simhash.mapping.rule import Grouping, rule_words
 from es_simhash.quality.health import SENTENCES, Diagnosis
 from es_simhash.quality.searches import Searched, Searches
 from es_simhash.quality.shown import Member, ShownGroup
-from es_simhash.quality.stats import OTHERS, Stats
+from es_simhash.quality.stats import Stats
 from es_simhash.record import Record
 from es_simhash.tables.notebook import Part, Sheet, cell_text, cut, template, user_text
 from es_simhash.tables.tabular import Tabular, sheets_of
@@ -98,11 +98,7 @@ def _table(sheet: Sheet, say: Words) -> dict[str, Any]:
     """Return *sheet* in the words of a language: its rows are cells, the first a name, and how full the bar is."""
     names, (bar, full) = sheet.columns(), next(iter(sheet.bars.items()))
 
-    def said(name: str, value: Any) -> str:
-        text = cell_text(name, value)
-        return say(text) if text in OTHERS else say.in_percent(text)
-
-    rows = [([said(name, row.get(name)) for name in names], (row.get(bar) or 0.0) / full) for row in sheet.rows]
+    rows = [([cell_text(name, row.get(name)) for name in names], row[bar] / full) for row in sheet.rows]
     return {"title": say(sheet.title), "head": [say(name) for name in names], "rows": rows}
 
 
