@@ -25,7 +25,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.servers.servers import PRODUCTS, SERVERS, Servers, SharedServers, StartedServers
 
@@ -33,6 +33,8 @@ pytest_plugins = ("tests.servers.fixtures",)
 
 settings.register_profile("laptop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("laptop"), derandomize=True)
+# The first example that fails is enough.
+settings.register_profile("mutants", parent=settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile("ci" if os.environ.get("CI") else "laptop")
 
 # A server that changes an index waits until its files are on the disk: with files in memory it needs a third of the

@@ -74,7 +74,7 @@ class Documents:
     def __init__(self) -> None:
         self.by_id: dict[str, Document] = {}
         self.elsewhere: dict[str, list[Document]] = {}
-        self.by_fingerprint: dict[int, list[Document]] = {}
+        self.by_fingerprint: dict[int | None, list[Document]] = {}
         self.members: dict[str, list[Document]] = {}
         self.copies: dict[int | None, Document] = {}
 
@@ -84,10 +84,7 @@ class Documents:
             there, before = self.of_id(document.id), self.find(document.id, document.routing)
             if before is not None:
                 there.remove(before)
-                for others in (
-                    self.by_fingerprint.get(before.fingerprint or 0, []),
-                    self.members.get(before.group, []),
-                ):
+                for others in (self.by_fingerprint.get(before.fingerprint, []), self.members.get(before.group, [])):
                     if before in others:
                         others.remove(before)
             if there:
@@ -288,7 +285,7 @@ class _Deciding:
         self._own = Documents()
         self._moment = max(now, unshown.latest)
         # The moments of duplicates of this batch that are after its own, by fingerprint.
-        self._later: dict[int, int] = {}
+        self._later: dict[int | None, int] = {}
         # Rejected by a text of the index, which is said unless it is that of the fingerprint.
         self._doubted: list[tuple[list[Uncompared], Uncompared, str, int | None]] = []
         self._near = unshown.near([document.fingerprint for document in batch if document.fingerprint is not None])
@@ -355,8 +352,7 @@ class _Deciding:
         """
         found, fingerprint = self._existing.of(document.fingerprint), document.fingerprint
         before = self._newest(document.id) or self._existing.there.get(document.id)
-        near = (fingerprint or 0, *self._near.get(fingerprint or 0, ())) if self._later else ()
-        later = max((self._later.get(value, 0) for value in near), default=0)
+        later = [self._later[value] for value in self._values_near(fingerprint) if value in self._later]
         copies = [other for other in found if other.is_member]
         at = min([self._moment, *(copy.at - 1 for copy in copies if copy.group == document.id and copy.at)])
         before = before or next((other for other in found if other.id == document.id), None)
@@ -369,9 +365,9 @@ class _Deciding:
         if leader is not None:
             at = max(at, leader.at + 1)
             if at > self._moment:
-                self._later[fingerprint or 0] = at
+                self._later[fingerprint] = at
             return at
-        return max([at, later, *(copy.at for copy in copies if copy.group != document.id)])
+        return max([at, *later, *(copy.at for copy in copies if copy.group != document.id)])
 
     def drop_doubts(self) -> None:
         """
@@ -412,14 +408,15 @@ class _Deciding:
 
     def _written_near(self, fingerprint: int | None) -> Iterator[Document]:
         """Yield the documents near *fingerprint* that searches may not show, in the order in which they will."""
-        if fingerprint is None:
-            return
-        values = (fingerprint, *self._near.get(fingerprint, ()))
-        written = (self._unshown.by_fingerprint, self._own.by_fingerprint)
+        values, written = self._values_near(fingerprint), (self._unshown.by_fingerprint, self._own.by_fingerprint)
         found = [some for value in values for by_fingerprint in written if (some := by_fingerprint.get(value))]
         for document in found[0] if len(found) == 1 else merge(*found, key=_shown_order):
             if self._find(document) is document:
                 yield document
+
+    def _values_near(self, fingerprint: int | None) -> Sequence[int]:
+        """Return *fingerprint*, and those of the batch and of unshown documents that are near it."""
+        return () if fingerprint is None else (fingerprint, *self._near.get(fingerprint, ()))
 
     def _is_led(self, copy: Document) -> bool:
         """Return whether the canonical of *copy* is there, and the two are neighbours as they are now."""

@@ -8,6 +8,7 @@ rejects are noted. ``content`` compares two documents.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -193,12 +194,13 @@ async def accept(server: Port, scope: Scope, found: Sequence[NearDups], asked: I
         return [replace(answer, items=answer.items[:size], rule=rule) for answer in found]
     contents: dict[Key, Content] = {}
     cases = [_Case(answer, content, list(answer.items)) for answer, content in zip(found, asked, strict=True)]
-    step = None if size is None else min(FETCH_DOCUMENTS, max(2 * size, 20))
-    while waiting := [case for case in cases if case.left and (size is None or len(case.accepted) < size)]:
+    most = sys.maxsize if size is None else size
+    step = min(FETCH_DOCUMENTS, max(2 * most, 20))
+    while waiting := [case for case in cases if case.left and len(case.accepted) < most]:
         pairs: list[tuple[_Case, NearDup]] = []
         for case in waiting:
             pairs += [(case, near_dup) for near_dup in case.left[:step]]
-            case.left = [] if step is None else case.left[step:]
+            case.left = case.left[step:]
         unread = [key for key in dict.fromkeys(near_dup.key for _, near_dup in pairs) if key not in contents]
         text_fields = () if rule.similarity is None else scope.text_fields.all
         hits, unanswered = await fetch_hits(
@@ -213,7 +215,7 @@ async def accept(server: Port, scope: Scope, found: Sequence[NearDups], asked: I
         for key, gap in unanswered.items():
             contents[key] = Content(unread=Unread("deleted") if gap is None else Unread("not_read", str(gap)))
         await server.compute(_compare, pairs, contents, rule, scope.settings.scheme)
-        step = None if size is None else FETCH_DOCUMENTS
+        step = FETCH_DOCUMENTS
     return await server.compute(lambda: [case.result(rule, size, contents) for case in cases])
 
 

@@ -254,7 +254,7 @@ async def sample_stats(server: Port, index: Index) -> IndexStats:
             lengths.append(mean_length(terms, together, dict(zip(repeated[block], alone, strict=True))))
     # A posting list has the document's own entry, or as many entries as chance would put there.
     chance = max(documents / 2**BLOCK_BITS, 1.0)
-    mean = sum(lengths) / len(lengths) if lengths else 0.0
+    mean = sum(lengths) / max(1, len(lengths))
     return IndexStats(max(1, documents), max(1.0, mean / chance))
 
 
@@ -266,5 +266,5 @@ def mean_length(terms: Sequence[str], together: int, alone: Mapping[str, int]) -
     be that of a twentieth of the index, or of these two only.
     """
     rest = len(set(terms)) - len(alone)
-    ordinary = max(1.0, (together - sum(alone.values())) / rest) if rest else 0.0
+    ordinary = max(1.0, (together - sum(alone.values())) / max(1, rest))
     return sum(alone.get(term, ordinary) for term in terms) / len(terms)

@@ -76,7 +76,7 @@ def find_gaps(answer: Mapping[str, Any], *, ignore: Iterable[GapKind] = ()) -> l
     if total == 0:
         gaps.append(Gap("no_shard"))
     # Skipped shards count as successful on both products.
-    if total and (silent := total - failed - shards.get("successful", total - failed)) > 0:
+    if total and "successful" in shards and (silent := total - failed - shards["successful"]) > 0:
         gaps.append(Gap("shards_silent", silent, total))
     if answer.get("timed_out"):
         gaps.append(Gap("timed_out"))

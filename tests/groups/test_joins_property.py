@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from es_simhash.groups import all_pairs, joins
 from es_simhash.groups.all_pairs import Shares, distances_between, distinct_pairs, in_order
-from es_simhash.groups.joins import Family, Swaps, families
+from es_simhash.groups.joins import Family, Swaps, choose_keys, families
 from tests.groups.strategies import related_fingerprints
 
 
@@ -167,6 +167,38 @@ def test_thousands_are_joined_as_they_are_compared(make, max_distance, monkeypat
     values = make(chance, 400)
     values[:100] = values[-100:] ^ np.uint64(1 << 40)
     assert sorted(listed(values, max_distance)) == compared(values, max_distance)
+
+
+@pytest.mark.parametrize(
+    ("make", "max_distance", "count", "keys", "widths"),
+    [
+        (uniform, 3, 10**3, 1, {0}),
+        (uniform, 3, 10**5, 4, {16}),
+        (uniform, 3, 10**7, 6, {21, 22}),
+        (uniform, 8, 10**7, 105, {16, 17, 18}),
+        (with_few_bits, 3, 10**5, 20, {31, 32, 33}),
+        (with_few_bits, 3, 10**7, 84, {42, 43}),
+        (with_few_bits, 8, 10**7, 18, {10, 11, 12}),
+        (with_equal_halves, 3, 10**5, 8, {12}),
+        (with_equal_halves, 8, 10**5, 63, {6, 7, 8, 9}),
+        (around_one, 3, 10**7, 4, {16}),
+    ],
+)
+def test_the_keys_that_cost_least(make, max_distance, count, keys, widths):
+    """So many, of so many bits: more of both for more fingerprints, and where these are unevenly spread."""
+    values = np.unique(make(np.random.default_rng(1), 500))
+    chosen = choose_keys(values, list(range(64)), max_distance, count=count)
+    assert (len(chosen), {key.bit_count() for key in chosen}) == (keys, widths)
+
+
+def test_costs_are_estimated_by_a_sample():
+    """Of few fingerprints all are looked at; of many some, in their order."""
+    values = np.arange(100_000, dtype=np.uint64)
+    few = values[: joins.SAMPLE]
+    assert joins.sample_of(few) is few
+    sample = joins.sample_of(values)
+    assert joins.SAMPLE / 2 < len(sample) <= joins.SAMPLE
+    assert (np.diff(sample) > 0).all()
 
 
 def routed(values, max_distance, *, sample, batch):

@@ -11,6 +11,7 @@ from es_simhash.hashing import get_scheme
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.rule import (
+    RULE_WORDS,
     Grouping,
     OrderKey,
     PairRule,
@@ -18,6 +19,7 @@ from es_simhash.mapping.rule import (
     check_order,
     parse_key,
     parse_within,
+    rule_words,
 )
 from es_simhash.texts.measures import TextMeasure
 
@@ -133,6 +135,29 @@ def test_defaults():
     assert choose_grouping(settings(), GroupingRequest(), has_texts=False).similarity is None
     assert choose_grouping(settings(), GroupingRequest(verify=False)).similarity is None
     assert choose_grouping(settings(max_distance=9), GroupingRequest()).max_distance == 9
+
+
+@pytest.mark.parametrize(
+    ("known", "rule"),
+    [
+        (settings(), PairRule(12, 0.8)),
+        (settings(max_distance=5), PairRule(5, 0.8)),
+        (settings(text_fields=()), PairRule(3)),
+        (settings(text_fields=(), max_distance=5), PairRule(5)),
+        (settings(FULL.to_dict()), FULL.pair_rule),
+    ],
+)
+def test_what_makes_documents_near_duplicates(known, rule):
+    """What is recorded; else the default, with a distance that is recorded, and texts where fields of them are."""
+    assert known.rule == rule
+
+
+def test_a_rule_is_said_in_chinese():
+    """Each of its words, with the same values."""
+    chinese = rule_words("zh")
+    assert chinese.keys() == RULE_WORDS.keys()
+    assert chinese["rule_bits"].format(bits=3) != RULE_WORDS["rule_bits"].format(bits=3)
+    assert rule_words("en") is RULE_WORDS
 
 
 def test_presets():

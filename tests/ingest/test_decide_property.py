@@ -2,19 +2,24 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import fingerprint, hamming_distance
-from es_simhash.ingest.decide import DecisionRule, Document, Existing, Unshown, decide
-from es_simhash.lookup.content import Content, compare_contents
+from es_simhash.hashing import get_scheme
+from es_simhash.ingest import decide as module
+from es_simhash.ingest.decide import DecisionRule, Document, Existing, Unshown, decide, needs_copies
+from es_simhash.lookup.content import Content, Unread, compare_contents
 from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import TextMeasure
 from tests.groups.strategies import related_fingerprints
 from tests.reference import star
 
-TEXTS = ["the boat leaves at nine", "the boat leaves at nine today", "heavy rain is expected", "7 boats"]
-BY_DISTANCE = [Grouping(each) for each in (0, 3, 8, 20)]
+TEXTS = ["the boat leaves at nine", "the boat leaves at nine today", "heavy rain is expected on the coast", "7 boats"]
+BY_DISTANCE = [Grouping(each) for each in (0, 1, 3, 8, 20)]
 BY_CONTENT = [Grouping(20, similarity=0.4), Grouping(64, similarity=0.9), Grouping(20, similarity=0.4, per="site")]
+# Each is one bit from the next, so what is near one is mostly not near the one after it.
+CHAIN = [2**bits - 1 for bits in range(8)]
 
 
 def content(text, per=()):
@@ -30,12 +35,16 @@ def in_batches(documents, sizes):
             begin += size
 
 
+def in_order(documents):
+    return sorted(documents, key=lambda one: (one.at, one.id))
+
+
 def shown_near(index, batch, max_distance, led):
     """Return what searches show near each document of *batch*: canonicals, and copies with their canonicals."""
     near = {}
-    for document in batch:
-        found = [one for one in index if hamming_distance(one.fingerprint, document.fingerprint) <= max_distance]
-        near[document.fingerprint] = [replace(one, position=None, canonicals=led.get(one.id)) for one in found]
+    for value in {document.fingerprint for document in batch} - {None}:
+        found = [one for one in index if hamming_distance(one.fingerprint, value) <= max_distance]
+        near[value] = [replace(one, position=None, canonicals=led.get(one.id)) for one in found]
     return near
 
 
@@ -46,54 +55,78 @@ class World:
         self.rule = rule
         self.documents = {}
 
-    def accepts(self, one, other):
+    def compare(self, one, other):
         distance = hamming_distance(one.fingerprint, other.fingerprint)
-        return compare_contents(one.content, other.content, self.rule, distance=distance).accepts
+        return compare_contents(one.content, other.content, self.rule, distance=distance)
 
     def is_led(self, copy):
         canonical = self.documents.get(copy.group)
-        return copy.is_member and canonical is not None and not canonical.is_member and self.accepts(copy, canonical)
+        is_there = copy.is_member and canonical is not None and not canonical.is_member
+        return is_there and self.compare(copy, canonical).accepts
 
-    def group_of(self, new):
-        for other in sorted(self.documents.values(), key=lambda one: (one.at, one.id)):
-            if new.id not in (other.id, other.group) and not self.is_led(other) and self.accepts(new, other):
-                return other.group
-        return new.id
+    def leader_of(self, new):
+        others = [] if new.is_deletion else in_order(self.documents.values())
+        others = (one for one in others if new.id not in (one.id, one.group) and not self.is_led(one))
+        return next((one for one in others if self.compare(new, one).accepts), None)
+
+    def write(self, document):
+        self.documents.pop(document.id, None)
+        if not document.is_deletion:
+            self.documents[document.id] = document
 
 
 documents = st.lists(
-    st.tuples(st.integers(0, 12), st.integers(0, 19), st.sampled_from(TEXTS), st.sampled_from([("a",), ("b",)])),
-    min_size=1,
+    st.tuples(
+        st.integers(0, 5),
+        st.integers(0, 19) | st.none(),
+        st.sampled_from(TEXTS),
+        st.sampled_from([("a",), ("b",)]),
+    ),
+    min_size=8,
     max_size=20,
 )
 
 
 @given(
-    related_fingerprints(20),
+    st.just(CHAIN) | related_fingerprints(20),
     documents,
     st.sampled_from(BY_DISTANCE + BY_CONTENT),
-    st.lists(st.integers(1, 5), min_size=1, max_size=4),
-    st.lists(st.booleans(), min_size=20, max_size=20),
+    st.sampled_from(["tag", "skip"]),
+    st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    st.lists(st.integers(0, 3), min_size=20, max_size=20),
 )
-def test_a_decision_is_that_of_looking_at_all(values, rows, rule, sizes, refreshes):
-    """Whatever was written again meanwhile, and whenever the index is refreshed: nothing is lost between the two."""
+def test_a_decision_is_that_of_looking_at_all(values, rows, rule, on_duplicate, sizes, refreshes):
+    """Whatever was written again or deleted meanwhile, and whenever the index is refreshed: nothing is lost between."""
     known, world, index = Unshown(rule.max_distance), World(rule), {}
-    new = [
-        Document(f"{id_:02d}", ([*values, 0])[place % (len(values) + 1)], position=n, content=content(text, per))
-        for n, (id_, place, text, per) in enumerate(rows)
-    ]
+    new = []
+    for number, (id_, place, text, per) in enumerate(rows):
+        value = None if place is None else ([*values, 0])[place % (len(values) + 1)]
+        new.append(
+            Document(f"{id_:02d}", value, position=number, content=content(text, per), is_deletion=value is None)
+        )
     refresh = iter(refreshes)
     for batch in in_batches(new, sizes):
         led = {one.id: [index[one.group]] if one.group in index else [] for one in index.values() if one.is_member}
-        existing = Existing(
-            shown_near(sorted(index.values(), key=lambda one: (one.at, one.id)), batch, rule.max_distance, led)
-        )
-        decisions = decide(batch, existing, known, DecisionRule(rule, "tag"))
+        near = shown_near(in_order(index.values()), batch, rule.max_distance, led)
+        for document in batch:
+            document.must_write = document.is_deletion or document.id in index
+        decisions = decide(batch, Existing(near, there=index), known, DecisionRule(rule, on_duplicate))
         for document, decision in zip(batch, decisions, strict=True):
-            assert decision.group == world.group_of(replace(document, group="")), document
-            world.documents[document.id] = document
-            known.add(document)
-        if next(refresh):
+            leader = world.leader_of(document)
+            if leader is None:
+                assert (decision.verdict, decision.group, decision.leader) == ("write", document.id, None)
+            else:
+                is_there = document.must_write or document.id in world.documents
+                assert decision.verdict == ("tag" if is_there else on_duplicate)
+                assert (decision.group, decision.leader.id) == (leader.group, leader.id)
+                assert decision.distance == hamming_distance(document.fingerprint, leader.fingerprint)
+                assert decision.is_stale == leader.is_member
+                score = world.compare(document, leader).score
+                assert decision.similarity == (None if score is None else score.similarity)
+            if decision.verdict != "skip":
+                world.write(document)
+                known.add(document)
+        if not next(refresh):
             index = {id_: replace(one, canonicals=None) for id_, one in world.documents.items()}
             known.clear()
 
@@ -114,13 +147,13 @@ def test_the_order_of_moments_says_what_was_decided(values, max_distance, data):
                 written[other].clear()
                 writers[other].clear()
         clocks[number] += data.draw(st.integers(0, 3))
-        near = shown_near(sorted(index, key=lambda one: (one.at, one.id)), batch, max_distance, {})
+        near = shown_near(in_order(index), batch, max_distance, {})
         rule = DecisionRule(Grouping(max_distance), "tag")
         decide(batch, Existing(near), writers[number], rule, now=1 + clocks[number])
         for document in batch:
             writers[number].add(document)
         written[number].extend(batch)
-    documents = sorted(new, key=lambda one: (one.at, one.id))
+    documents = in_order(new)
     canonicals = star([one.fingerprint for one in documents], max_distance)
     assert [one.group for one in documents] == [documents[place].id for place in canonicals]
 
@@ -138,7 +171,7 @@ NUMBERED = [f"{number} boats leave the harbour at {hour}{end}" for number in "78
 
 
 @given(
-    st.lists(st.sampled_from([*NUMBERED, "heavy rain is expected on the coast"]), max_size=20),
+    st.lists(st.sampled_from([*NUMBERED, TEXTS[2]]), max_size=20),
     st.lists(st.integers(1, 5), min_size=1, max_size=4),
     st.lists(st.booleans(), min_size=20, max_size=20),
 )
@@ -150,8 +183,8 @@ def test_what_differs_in_numbers_is_skipped_for_the_very_same(texts, sizes, refr
     refresh = iter(refreshes)
     for batch in in_batches(new, sizes):
         led = {one.id: [index[one.group]] for one in index.values() if one.is_member}
-        shown = sorted(index.values(), key=lambda one: (one.at, one.id))
-        decisions = decide(batch, Existing(shown_near(shown, batch, 64, led)), known, rule)
+        near = shown_near(in_order(index.values()), batch, 64, led)
+        decisions = decide(batch, Existing(near), known, rule)
         for document, decision in zip(batch, decisions, strict=True):
             text = texts[document.position].rstrip("!")
             assert (decision.verdict == "skip") == (text in seen), text
@@ -249,3 +282,110 @@ def test_one_id_stands_once_for_each_routing_value(on_duplicate, is_one_batch):
     assert told[1] == (on_duplicate, "x", 1, False)
     assert told[3] == ("tag", "x", 1, False)
     assert [str(one.why) for one in decisions[3].uncompared] == ["it has the same id, and another routing value"]
+
+
+def found(text):
+    """Return the content of a document whose text was read from the index."""
+    content = Content(text)
+    content.found = text
+    return content
+
+
+BOAT, RAIN = TEXTS[1:3]
+
+
+@pytest.mark.parametrize(
+    ("given", "shown", "is_known", "told", "is_short"),
+    [
+        (Content(unread=Unread("partial", "body")), Content(BOAT), True, [(None, "partial")], False),
+        (Content(BOAT), Content(unread=Unread("not_read", "a shard failed")), True, [("x", "not_read")], False),
+        (Content(BOAT), found(RAIN), True, [], False),
+        (Content(RAIN), found(BOAT), True, [("x", "text")], False),
+        (Content(RAIN), found(BOAT), False, [], False),
+        (Content(RAIN), Content(BOAT), True, [], False),
+        (Content("7"), found(RAIN), True, [], True),
+        (None, Content(RAIN), True, [("x", "text")], False),
+    ],
+)
+def test_what_could_not_be_compared_is_told(given, shown, is_known, told, is_short):
+    """A text of the index that is not that of its fingerprint rejects nothing: it was changed, or is masked."""
+    other = Document("x", fingerprint(RAIN), group="x", content=shown)
+    new = Document("n", other.fingerprint ^ 1, content=given)
+    rule = DecisionRule(Grouping(3, similarity=0.4), "skip", get_scheme() if is_known else None)
+    [decision] = decide([new], Existing({new.fingerprint: [other]}), Unshown(3), rule)
+    assert (decision.verdict, decision.group, decision.leader) == ("write", "n", None)
+    assert ([(one.id, one.why.kind) for one in decision.uncompared], decision.is_short) == (told, is_short)
+
+
+@pytest.mark.parametrize(
+    ("routing", "hits", "is_told"),
+    [
+        (None, [{"_routing": "a"}], True),
+        (None, [{}], False),
+        (7, [{"_routing": "7"}], False),
+        ("b", [{"_routing": "b"}, {"_routing": "a"}], True),
+        ("b", [], False),
+    ],
+)
+def test_an_id_that_the_index_has_with_another_routing_value_is_told(routing, hits, is_told):
+    """Nobody knows whether the two are in one shard; without a fingerprint, too."""
+    new = Document("x", None, routing=routing)
+    [decision] = decide([new], Existing(held={"x": hits}), Unshown(3), DecisionRule(Grouping(3), "tag"))
+    assert decision.verdict == "write"
+    assert [one.why.kind for one in decision.uncompared] == (["routing"] if is_told else [])
+
+
+NOTING = TextMeasure().noting_numbers()
+
+
+@pytest.mark.parametrize(
+    ("text", "on_duplicate", "is_written_again", "needed"),
+    [
+        (NUMBERED[0], "tag", False, "none"),
+        (NUMBERED[0], "skip", False, "none"),
+        (NUMBERED[2], "tag", False, "none"),
+        (NUMBERED[2], "skip", False, "same"),
+        (NUMBERED[0], "skip", True, "near"),
+        (RAIN, "skip", False, "near"),
+    ],
+)
+def test_which_copies_decide(text, on_duplicate, is_written_again, needed):
+    """None where a canonical accepts; those of the same bits where it differs in nothing but numbers; else all."""
+    canonical = Document("x", 0, group="x", content=Content(NUMBERED[0]))
+    unshown = Unshown(3)
+    if is_written_again:
+        unshown.add(Document("x", None))
+    rule = DecisionRule(Grouping(3, similarity=0.4, measure=NOTING), on_duplicate)
+    assert needs_copies(Document("n", 1, content=Content(text)), [canonical], unshown, rule) == needed
+
+
+@pytest.mark.parametrize("similarity", [0.4, None])
+def test_texts_that_are_compared_soon_are_prepared_together(similarity, monkeypatch):
+    """Those of new documents near another one, and of the first near each; most texts are compared with none."""
+    prepared = set()
+    monkeypatch.setattr(
+        module, "prepare_together", lambda contents, measure: prepared.update(each.pending_text for each in contents)
+    )
+    values = {"near": 0, "copy": 2**60, "same": 2**60, "late": 2**50, "alone": 2**64 - 1}
+    batch = [Document(id_, value, content=Content(id_)) for id_, value in values.items()]
+    batch += [Document("bare", None), Document("distant", 2**30 - 1)]
+    shown = [Document(f"shown {number}", 1, content=Content(f"shown {number}")) for number in range(5)]
+    unshown = Unshown(3)
+    unshown.add(Document("unshown", 2**50 + 1, group="unshown", content=Content("unshown")))
+    rule = DecisionRule(Grouping(3, similarity=similarity), "tag")
+    decide(batch, Existing({0: shown}), unshown, rule)
+    expected = {"near", "shown 0", "shown 1", "shown 2", "copy", "same", "late", "unshown"}
+    assert prepared == (set() if similarity is None else expected)
+
+
+def test_texts_of_unshown_documents_take_memory():
+    """So many bytes of texts are kept until a refresh; afterwards none."""
+    unshown, text = Unshown(3), Content("a text of letters")
+    assert not unshown.occupies(1)
+    unshown.add(Document("a", 0, content=text))
+    unshown.add(Document("b", 1))
+    assert [unshown.occupies(most) for most in (text.size, text.size + 1)] == [True, False]
+    assert [one.id for one in unshown.of_id("a")] == ["a"]
+    unshown.clear()
+    assert not unshown.occupies(1)
+    assert (unshown.of_id("a"), unshown.near([1, 2**40 - 1]), unshown.near([])) == ([], {}, {})

@@ -6,10 +6,11 @@ server.
 import random
 
 import numpy as np
+import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.lookup import fingerprint_table as module
-from es_simhash.lookup.fingerprint_table import FingerprintTable, choose_parts
+from es_simhash.lookup.fingerprint_table import FingerprintTable, bytes_for, choose_parts
 from es_simhash.mapping.shards import Position, ShardReading
 
 FULL = 2**64 - 1
@@ -72,6 +73,36 @@ def test_parts_allow_no_more_than_the_distance(count, max_distance):
     ends = [each.begin + each.width for each in parts]
     assert all(end <= each.begin for end, each in zip(ends, parts[1:], strict=False))
     assert not parts or ends[-1] <= 64
+
+
+@pytest.mark.parametrize(
+    ("count", "max_distance", "parts"),
+    [
+        (15, 3, []),
+        (1_000, 3, [(11, 0)] * 4),
+        (10**5, 3, [(16, 0)] * 4),
+        (10**7, 3, [(21, 1), (21, 0), (22, 0)]),
+        (10**5, 12, [(12, 2), (13, 2), (13, 2), (13, 1), (13, 1)]),
+        (10**7, 12, [(21, 4), (21, 3), (22, 3)]),
+        (10**6, 0, [(21, 0)]),
+        (10**6, 24, []),
+    ],
+)
+def test_the_parts_that_cost_least(count, max_distance, parts):
+    """Width and radius of each: fewer parts for more fingerprints, and none where all are compared sooner."""
+    assert [(each.width, each.radius) for each in choose_parts(count, max_distance)] == parts
+    words = sum(1 << width for width, _ in parts)
+    assert bytes_for(count, max_distance) == 8 * count * max(1, len(parts)) + 5 * words
+
+
+def test_levels_of_nearly_equal_size_are_joined(monkeypatch):
+    """So that there are few; a large one is not sorted again for each small one."""
+    monkeypatch.setattr(module, "TAIL", 10)
+    table, lengths = FingerprintTable(3), []
+    for first, count in ((0, 1_000), (1_000, 20), (1_020, 8), (1_028, 8), (1_036, 100)):
+        table.add(np.arange(first, first + count, dtype=np.uint64))
+        lengths.append([*map(len, table._levels), len(table._tail)])
+    assert lengths == [[1_000, 0], [1_000, 20, 0], [1_000, 20, 8], [1_000, 36, 0], [1_136, 0]]
 
 
 class Copy:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from es_simhash.lookup.plan import LookupPlan, explain_plan, pass_share, plan_lookup
+from es_simhash.lookup.plan import LookupPlan, estimate, explain_plan, mean_length, pass_share, plan_lookup
 from es_simhash.mapping.context import IndexStats
 
 
@@ -52,6 +52,56 @@ def test_a_plan_is_explained():
     pigeonhole = next(each for each in explain_plan(3, stats=stats) if each.plan == LookupPlan(3, 4))
     assert pigeonhole.hits == pytest.approx(244, rel=0.01)
     assert pigeonhole.postings == pytest.approx(244, rel=0.01)
+    assert sorted({each.plan.steps for each in estimates}) == [0, *range(9, 21)]
+
+
+@pytest.mark.parametrize(
+    ("plan", "postings", "passing", "hits", "milliseconds"),
+    [
+        (LookupPlan(12, 13, script=True), 3381.348, 3365.416, 0.0, 7.404),
+        (LookupPlan(5, 7), 167.847, 9.193, 9.193, 0.690),
+        (LookupPlan(0), 0.0, 100_000, 100_000, 3600.0),
+    ],
+)
+def test_what_a_plan_is_expected_to_cost(plan, postings, passing, hits, milliseconds):
+    """A hundred thousand documents with twice the postings of chance: a script sends none, and checks all that pass."""
+    found = estimate(plan, IndexStats(100_000, 2.0))
+    numbers = found.postings, found.passing, found.hits, found.milliseconds
+    assert numbers == pytest.approx((postings, passing, hits, milliseconds), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("max_distance", "documents", "with_script", "without"),
+    [
+        (0, 10**3, "r0 msm4 + script", "r0 msm4"),
+        (3, 10**6, "r0 msm1 + script", "r0|0|0,1|0,1 msm3"),
+        (8, 10**3, "scan + script", "r1|1|1|2 msm1"),
+        (8, 10**6, "r1|1|1|2 msm1 + script", "r0,1,2 msm4"),
+        (12, 10**6, "r2|2|2|3 msm1 + script", "r0,1,2,3 msm4"),
+        (12, 10**9, "r0,1,2|1,2,3|1,2,3|1,2,3 msm3 + script", "r0,1,2,3|0,1,2,3|0,1,2,3,4|0,1,2,3,4 msm6"),
+        (16, 10**9, "r1,2,3|2,3,4|2,3,4|2,3,4 msm3 + script", "r1,2,3,4 msm4"),
+        (20, 10**9, "scan + script", "scan"),
+    ],
+)
+def test_the_plan_that_costs_least(max_distance, documents, with_script, without):
+    """By the size of the index, and whether a script may check what passes."""
+    stats = IndexStats(documents)
+    names = [plan_lookup(max_distance, stats=stats, scripts=scripts).name for scripts in (True, False)]
+    assert names == [with_script, without]
+
+
+@pytest.mark.parametrize(
+    ("terms", "together", "alone", "length"),
+    [
+        ("abcd", 8, {}, 2.0),
+        ("aabc", 30, {"a": 20}, 12.5),
+        ("aabb", 30, {"a": 20, "b": 10}, 15.0),
+        ("abcd", 0, {}, 1.0),
+    ],
+)
+def test_how_many_documents_share_a_term(terms, together, alone, length):
+    """Terms that are seen again are counted alone; the others share the rest, and each has a document at least."""
+    assert mean_length(list(terms), together, alone) == length
 
 
 def test_a_larger_index_wants_fewer_candidates():

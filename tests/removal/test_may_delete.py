@@ -1,5 +1,6 @@
 """Whether a document may be deleted: how texts are compared, and the guard rails."""
 
+import json
 import weakref
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from hypothesis import given, strategies as st
 from es_simhash.groups.table import Row
 from es_simhash.removal.guard_rails import Guards, OneStays
 from es_simhash.removal.make_plan import decisive_fields
-from es_simhash.removal.may_delete import Comparer, digest_of, may_delete, state_of
+from es_simhash.removal.may_delete import Comparer, digest_of, may_delete, read_document, source_of, state_of
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.texts.measures import Score
 
@@ -81,6 +82,19 @@ def test_a_null_counts_where_the_mapping_has_a_value_for_it():
     assert len({none, *others}) == 4
     assert digest_of({"body": "x"}, {"body": False}) == none
     assert digest_of({"n": 2**53}, {"n": False}) != digest_of({"n": 2**53 + 1}, {"n": False})
+
+
+@pytest.mark.parametrize(("digits", "kind"), [(4_300, int), (4_301, str)])
+def test_a_number_that_python_does_not_read_is_kept_as_it_was_sent(digits, kind):
+    number = "7" * digits
+    value = source_of({"_source": f'{{"n": {number}}}'})["n"]
+    assert isinstance(value, kind)
+    assert json.dumps(value).strip('"') == number
+
+
+@pytest.mark.parametrize(("body", "is_read"), [("x", True), (None, False), (7, False), ({"x": "y"}, False)])
+def test_a_text_that_cannot_be_read_is_no_document(body, is_read):
+    assert (read_document({"body": body}, ["body"], []) is not None) == is_read
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,7 @@ CAUSED = {"failures": [{}, {"reason": {"type": "t", "reason": "r"}}]}
         ({"total": 3, "failed": 2}, {}, [SOME_FAILED.format(2)]),
         ({"total": 0, "successful": 0, "failed": 0}, {}, ["no shard was searched: no open index matches"]),
         ({}, {}, ["the answer does not say which shards it covers"]),
+        ({"failed": 1}, {}, ["the answer does not say which shards it covers", "1 of 0 shards failed"]),
         (None, {"timed_out": True}, ["the answer does not say which shards it covers", "the search timed out"]),
         ({"total": 3, "successful": 3}, {"terminated_early": True}, ["the search was terminated early"]),
     ],
