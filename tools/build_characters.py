@@ -12,6 +12,7 @@ import re
 import struct
 import unicodedata
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from es_simhash.hashing import characters
@@ -30,27 +31,16 @@ from es_simhash.hashing.characters import (
 
 UNICODE_VERSION = "14.0.0"
 
+# Default_Ignorable_Code_Point, Unicode 14.0, DerivedCoreProperties: unicodedata does not know the property.
 _IGNORABLE_RANGES = (
-    # Default_Ignorable_Code_Point, Unicode 14.0, DerivedCoreProperties: unicodedata does not know the property.
-    (0x00AD, 0x00AD),
-    (0x034F, 0x034F),
-    (0x061C, 0x061C),
-    (0x115F, 0x1160),
-    (0x17B4, 0x17B5),
-    (0x180B, 0x180F),
-    (0x200B, 0x200F),
-    (0x202A, 0x202E),
-    (0x2060, 0x206F),
-    (0x3164, 0x3164),
-    (0xFE00, 0xFE0F),
-    (0xFEFF, 0xFEFF),
-    (0xFFA0, 0xFFA0),
-    (0xFFF0, 0xFFF8),
-    (0x1BCA0, 0x1BCA3),
-    (0x1D173, 0x1D17A),
-    (0xE0000, 0xE0FFF),
+    "AD-AD 34F-34F 61C-61C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164-3164 FE00-FE0F FEFF-FEFF "
+    "FFA0-FFA0 FFF0-FFF8 1BCA0-1BCA3 1D173-1D17A E0000-E0FFF"
 )
-_IGNORABLE = frozenset(code for first, last in _IGNORABLE_RANGES for code in range(first, last + 1))
+_IGNORABLE = {
+    code
+    for first, last in (part.split("-") for part in _IGNORABLE_RANGES.split())
+    for code in range(int(first, 16), int(last, 16) + 1)
+}
 
 # What the writers of a language use for one letter. Decomposition and case folding come first.
 _FORMS = {
@@ -146,27 +136,21 @@ def _letter(character: str) -> list[int]:
     return [ord(character)]
 
 
+def decompose(character: str) -> str:
+    """Return the compatibility decomposition; a Hangul syllable, and a letter of Hangul by itself, stays."""
+    code = ord(character)
+    stays = 0xAC00 <= code <= 0xD7A3 or 0x3131 <= code < 0x318F
+    return character if stays else unicodedata.normalize("NFKD", character)
+
+
 def reduce(code: int) -> list[int]:
     """Return what a code point becomes: letters, separators, and marks that have no letter before them."""
     character = chr(code)
-    if 0xAC00 <= code <= 0xD7A3 or 0x3131 <= code < 0x318F:
-        decomposed = character
-    elif 0xFFA1 <= code < 0xFFDD:
-        decomposed = chr(int(unicodedata.decomposition(character).split()[1], 16))
-    else:
-        decomposed = unicodedata.normalize("NFKD", character)
-    folded = (
-        again
-        for part in decomposed
-        for form in ("" if part == "\u0345" else part.casefold())
-        for again in (
-            form
-            if 0xAC00 <= ord(form) <= 0xD7A3 or 0x3131 <= ord(form) < 0x318F
-            else unicodedata.normalize("NFKD", form)
-        )
-    )
+    if 0xFFA1 <= code < 0xFFDD:  # a Hangul letter of half width
+        character = chr(int(unicodedata.decomposition(character).split()[1], 16))
+    folded = (part.casefold() for part in decompose(character) if part != "\u0345")
     found: list[int] = []
-    for part in folded:
+    for part in (again for forms in folded for form in forms for again in decompose(form)):
         for value in classify(ord(part)):
             if not value & MARK or not found:
                 found.append(value)
@@ -177,37 +161,27 @@ def reduce(code: int) -> list[int]:
     return found if any(value != SEPARATOR for value in found) else found[:1]
 
 
-def build_table() -> tuple[list[int], list[list[int]]]:
-    """Return for each code point what it becomes, as ``characters.py`` says, and the expansions."""
-    if unicodedata.unidata_version != UNICODE_VERSION:
-        raise RuntimeError(
-            f"this Python has Unicode {unicodedata.unidata_version}: build the table with Unicode {UNICODE_VERSION}"
-        )
-    table, expansions = [], dict[tuple[int, ...], int]()
+def entries(expansions: dict[tuple[int, ...], int]) -> Iterator[int]:
+    """Yield for each code point what it becomes, as ``characters.py`` says, and number the *expansions*."""
     for code in range(CODE_POINTS):
         if unicodedata.category(chr(code)) in {"Cn", "Cs"}:
-            table.append(UNASSIGNED)
-            continue
-        reduced = tuple(reduce(code))
-        if len(reduced) > 1:
-            table.append(FIRST_EXPANSION + expansions.setdefault(reduced, len(expansions)))
+            yield UNASSIGNED
+        elif len(reduced := tuple(reduce(code))) > 1:
+            yield FIRST_EXPANSION + expansions.setdefault(reduced, len(expansions))
         else:
-            table.append(reduced[0] if reduced else DROPPED)
-    return table, [list(expansion) for expansion in expansions]
-
-
-def pack() -> bytes:
-    """Return the content of ``characters.bin``, compressed: the table, then each expansion after its length."""
-    table, expansions = build_table()
-    # Nearly all word characters stay as they are: writing that as one value is what makes the file small.
-    entries = [UNCHANGED if entry == code else entry for code, entry in enumerate(table)]
-    behind = [value for expansion in expansions for value in (len(expansion), *expansion)]
-    return zlib.compress(struct.pack(f"<{len(entries) + len(behind)}I", *entries, *behind), level=9)
+            # Nearly all word characters stay as they are: writing that as one value is what makes the file small.
+            yield UNCHANGED if reduced == (code,) else reduced[0] if reduced else DROPPED
 
 
 def main() -> None:
-    """Write ``characters.bin`` beside the module that reads it."""
-    Path(characters.__file__).with_name(TABLE_FILE).write_bytes(pack())
+    """Write ``characters.bin`` beside the module that reads it: the table, then each expansion after its length."""
+    if unicodedata.unidata_version != UNICODE_VERSION:
+        raise SystemExit(f"this Python has Unicode {unicodedata.unidata_version}: run one with {UNICODE_VERSION}")
+    expansions: dict[tuple[int, ...], int] = {}
+    values = [*entries(expansions)]
+    values += [value for expansion in expansions for value in (len(expansion), *expansion)]
+    packed = zlib.compress(struct.pack(f"<{len(values)}I", *values), level=9)
+    Path(characters.__file__).with_name(TABLE_FILE).write_bytes(packed)
 
 
 if __name__ == "__main__":

