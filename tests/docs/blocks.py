@@ -39,18 +39,19 @@ def adapt(block: str, server) -> str:
 
 
 @contextlib.contextmanager
-def ran(name: str, server, *languages: str):
+def ran(name: str, server, *languages: str, runner=None):
     """
     Run the examples in the file *name* on *server*, in order and in one namespace, and provide that.
 
-    The indices of the examples are removed before and afterwards.
+    The indices of the examples are removed before and afterwards. *runner*: runs a block; by default what it
+    prints is compared with what it says.
     """
     namespace = {"__name__": "examples"}
     for index in INDICES:
         server.remove(index)
     try:
         for block in blocks(name, *(languages or ["python"])):
-            run(adapt(block, server), namespace)
+            (runner or run)(adapt(block, server), namespace)
         yield namespace
     finally:
         if "client" in namespace:
