@@ -1,7 +1,8 @@
-"""The commands create, find, query, check, remove and demo on real servers: what they do, and what they print."""
+"""The commands create, find, check, tune, remove-fields and serve on real servers: what they do, and print."""
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ from es_simhash import fingerprint, hamming_distance, to_hex
 from es_simhash.cli.local import show_demo
 from es_simhash.cli.options import To
 from es_simhash.cli.show import Output
-from tests.docs.test_mappings import MAPPINGS
+from tests.docs.test_cli_docs import MAPPINGS
 from tests.servers.command_line import NEAR, OTHER, TEXT, failed
-from tests.servers.support import read_all
+from tests.servers.support import ONE_SHARD, read_all
 
 
 def test_find_by_text_file_fingerprint_and_id(run, news, tmp_path):
@@ -75,6 +76,7 @@ def test_create_check_and_remove(run, index, server, tmp_path):
     assert f"would remove 'simhash' from 1 document, and from _meta in the mapping of {index}; " in shown.stdout
     assert "nothing changed, pass --yes to do it" in shown.stdout
     assert read_all(server, index)["1"]["simhash"]
+    assert "has nothing below 'nosuch'" in run("remove-fields", index, "--prefix", "nosuch", "--yes").stderr
     assert json.loads(run("remove-fields", index, "--yes", "--json").stdout)["documents"] == 1
     assert read_all(server, index)["1"].get("simhash") is None
     mapping = server.request("GET", f"/{index}/_mapping")[index]["mappings"]
@@ -82,6 +84,37 @@ def test_create_check_and_remove(run, index, server, tmp_path):
     after = run("check", index)
     assert after.exit_code == 1
     assert f"warning: {index}: " in after.stderr
+
+
+@pytest.mark.parametrize("kind", ["stale", "broken", "lost_canonicals"])
+def test_what_a_check_says_to_run_mends_the_index(run, server, index, simhash, kind):
+    """Each fault of the fingerprints is found, and the command in its advice leaves none."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    texts = {"a": TEXT, "b": TEXT, "c": OTHER}
+    list(simhash.ingest(index, [{"_id": id_, "body": text} for id_, text in texts.items()]))
+    fields = server.request("GET", f"/{index}/_source/c")["simhash"]
+    sources = {
+        "stale": {"body": TEXT.replace("the", "every"), "simhash": fields},
+        "broken": {"body": OTHER, "simhash": fields | {"fingerprint": "ABCDEFABCDEFABCD"}},
+    }
+    if kind in sources:
+        server.request("PUT", f"/{index}/_doc/c?refresh=true", sources[kind])
+    else:
+        server.request("DELETE", f"/{index}/_doc/a?refresh=true")
+    [finding] = [finding for finding in simhash.check_sample(index).findings if finding.severity == "error"]
+    assert finding.kind == kind
+    assert run("check", index, "--sample", "9").exit_code == 1
+    command = re.search(r"run es-simhash ([^,]+)", finding.advice)[1].split()
+    assert run(*command, *(["--yes"] if command[0] == "setup" else [])).exit_code == 0
+    server.request("POST", f"/{index}/_refresh")
+    assert simhash.check_sample(index).is_healthy
+
+
+def test_tune_exits_with_3_where_it_did_not_look_at_all(run, news, server):
+    assert run("tune", news).exit_code == 0
+    server.request("PUT", f"/{news}/_doc/long?refresh=true", {"body": "every word of a long text " * 5_000})
+    result = run("tune", news)
+    assert (result.exit_code, "measured by their first 100,000 letters" in result.stderr) == (3, True), result.output
 
 
 @pytest.mark.parametrize("server", ["elasticsearch", "opensearch"], indirect=True)

@@ -1,25 +1,36 @@
-"""The commands around decisions: plan, review, apply and history, on real servers; and what they refuse."""
+"""The commands reconcile, groups, plan, review, apply, restore and history on real servers; and what they refuse."""
 
 import json
 import re
 import shlex
+from dataclasses import replace
+from functools import wraps
 
 import pytest
 
-from tests.servers.command_line import NEAR, TEXT, failed
+from es_simhash import SimHashClient, fingerprint, hamming_distance
+from tests.servers.command_line import NEAR, OTHER, TEXT, failed
 from tests.servers.removals import archived, decide_file, read_plan
 from tests.servers.support import put, read_all
 
-CUT = TEXT.removesuffix(".")
+DISTANCE = hamming_distance(fingerprint(NEAR), fingerprint(TEXT))
 
 
 @pytest.fixture
 def news(run, server, index):
     """An index of which b and c are duplicates of a."""
-    put(server, index, [{"_id": "a", "body": NEAR}, {"_id": "b", "body": NEAR.upper()}, {"_id": "c", "body": CUT}])
+    texts = {"a": NEAR, "b": NEAR.upper(), "c": TEXT, "d": OTHER}
+    put(server, index, [{"_id": key, "body": text} for key, text in texts.items()])
     server.request("POST", f"/{index}/_refresh")
-    assert run("setup", index, "-t", "body", "-d", 16, "--verify", "0.5", "--yes").exit_code == 0
+    assert 0 < DISTANCE <= 12
+    assert run("setup", index, "-t", "body", "-d", DISTANCE, "--verify", "0.5", "--yes").exit_code == 0
     return index
+
+
+def lines(result):
+    """Return the JSON Lines of a command that succeeded."""
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def decide(path, plan, *ids, by="Ann\x1b[31m", at=10, **changed):
@@ -69,7 +80,7 @@ def test_a_plan_is_approved_and_applied(run, news, server, plan, tmp_path, monke
     [told] = json.loads(run("review", plan, "--json").stdout)["decisions"]
     assert (told["by"], told["keep"]) == ("Ann\x1b[31m", [{"index": news, "id": "c", "routing": None}])
     assert f"1 document deleted, kept in {plan}; 1 stays by decision" in done.stdout
-    assert sorted(read_all(server, news)) == ["a", "c"]
+    assert sorted(read_all(server, news)) == ["a", "c", "d"]
     assert archived(plan).keys() == {"b"}
     [last] = run(*command, "--yes", "--quiet", "--json").stdout.splitlines()
     done = {name: json.loads(last)[name] for name in ("deleted", "deleted_earlier", "kept")}
@@ -78,7 +89,7 @@ def test_a_plan_is_approved_and_applied(run, news, server, plan, tmp_path, monke
     told = run("history", "b", plan).stdout
     assert "Ann\\x1b[31m: another bridge" in " ".join(told.split())
     assert run("restore", plan).exit_code == 0
-    assert sorted(read_all(server, news)) == ["a", "b", "c"]
+    assert sorted(read_all(server, news)) == ["a", "b", "c", "d"]
     after = ("plan", news, "--max-share", 1, "--after", plan)
     assert "left out: 1 kept by people before" in run(*after).stdout
     server.request("DELETE", f"/{news}/_doc/c?refresh=true")
@@ -119,9 +130,72 @@ def test_what_is_held_back_is_shown_and_decided(run, server, index, tmp_path):
     assert gone.stderr.endswith("error: 1 document not restored (index_missing 1)\n")
 
 
-def test_a_removal_that_cannot_be_used(run, tmp_path):
-    path, data = tmp_path / "removal.db", b"SQLite format 3\0" * 9
-    path.write_bytes(data)
-    for command in (["apply", path, "--yes"], ["review", path], ["restore", path], ["history", "a", path]):
-        assert failed(run(*command)).startswith(f"error: {path}")
-    assert path.read_bytes() == data
+def test_reconcile_and_groups(run, news, server):
+    """Groups are printed with their canonical first; after the canonical is deleted another stands for them."""
+    [group] = lines(run("groups", news, "--json"))
+    assert (group["id"], [each["id"] for each in group["members"]]) == ("a", ["a", "b", "c"])
+    shown = [line.split() for line in run("groups", news).stdout.splitlines()]
+    assert shown[0] == ["documents", "bits", "id"]
+    assert shown[2:] == [["3", "a"], ["0", "b"], [f"{DISTANCE}", "c"]]
+    [again] = lines(run("reconcile", news, "--json"))
+    assert (again["documents"], again["duplicates"], again["changed"]) == (4, 2, 0)
+    server.request("DELETE", f"/{news}/_doc/a?refresh=true")
+    [dry] = lines(run("reconcile", news, "--dry-run", "--json"))
+    assert dry["changed"] == 2
+    result = run("reconcile", news)
+    assert f"{news}: 3 documents, 2 groups, 1 duplicate; 2 rewritten" in result.stdout
+    server.request("POST", f"/{news}/_refresh")
+    [group] = lines(run("groups", news, "--json"))
+    assert (group["id"], [each["id"] for each in group["members"]]) == ("b", ["b", "c"])
+
+
+def test_a_reconcile_that_others_overtake_exits_with_3(run, news, monkeypatch):
+    reconcile = SimHashClient.reconcile
+
+    @wraps(reconcile)
+    def overtaken(*given, **how):
+        return replace(reconcile(*given, **how), is_settled=False)
+
+    monkeypatch.setattr(SimHashClient, "reconcile", overtaken)
+    result = run("reconcile", news, "--json")
+    assert (result.exit_code, json.loads(result.stderr)["error"]["kind"]) == (3, "unsettled"), result.output
+    assert run("reconcile", news, "--dry-run").exit_code == 0
+
+
+def test_a_plan_is_made_looked_at_and_applied(run, news, server, tmp_path):
+    """Lines that no longer fit are kept, counted by kind, and the command exits 1."""
+    plan = tmp_path / "removal.db"
+    said = "will be refused: 2 of 4 documents would be removed, more than the share of 0.2: "
+    for shown in (run("plan", news, "--out", plan), run("review", plan)):
+        assert shown.exit_code == 0
+        assert said in " ".join(shown.stdout.split())
+        assert f"then: es-simhash apply {plan} --yes\n" in shown.stdout
+    failed(run("plan", news, "--out", plan), f"{plan} exists already: give another name")
+    apply = ("apply", plan, "--max-share", "1")
+    server.request("POST", f"/{news}/_update/c?refresh=true", {"doc": {"body": "something else"}})
+    shown = run(*apply)
+    assert f"1 document of {news} would be deleted, and kept in {plan}; nothing changed" in shown.stdout
+    assert f"error: {news}/c would be kept: its text, or a field that decided, was changed" in shown.stderr
+    assert (
+        "1 line would not be carried out (changed 1): run it again for what was refused, plan again for" in shown.stderr
+    )
+    plain = run(*apply, "--json")
+    assert (shown.exit_code, plain.exit_code, json.loads(plain.stdout)["would_delete"]) == (3, 3, 1)
+    assert sorted(read_all(server, news)) == ["a", "b", "c", "d"]
+    result = run(*apply, "--yes")
+    assert (result.exit_code, "changed 1" in result.stderr) == (3, True)
+    assert f"1 document deleted, kept in {plan}" in result.stdout
+    assert sorted(read_all(server, news)) == ["a", "c", "d"]
+    assert archived(plan).keys() == {"b"}
+    # What is done is not left to do, and not done once more.
+    records = [json.loads(line) for line in run(*apply, "--yes", "--json").stdout.splitlines()]
+    assert {record["id"]: (record["action"], record["kind"], record.get("earlier", False)) for record in records} == {
+        "b": ("deleted", None, True),
+        "c": ("kept", "changed", False),
+    }
+    before = plan.read_bytes()
+    again = run(*apply, "--yes")
+    assert f"0 documents deleted, 1 by earlier runs, kept in {plan}\n" in again.stdout
+    assert not re.search("^deleted ", again.stdout, re.MULTILINE)
+    failed(run("restore", plan, "--dry-run", "--report", plan), "give another")
+    assert plan.read_bytes() == before

@@ -9,8 +9,9 @@ import pytest
 from es_simhash import fingerprint, fingerprint_fields
 from tests.servers.command_line import PROGRAM, TEXT, stop
 from tests.servers.fixtures import get_server
+from tests.servers.proxy import signalling_proxy
 from tests.servers.servers import PRODUCTS, Server
-from tests.servers.support import ROUNDS, read_all, send_lines
+from tests.servers.support import ROUNDS, assert_all_right, numbered, put, read_all, send_lines, texts
 
 
 @pytest.fixture
@@ -72,6 +73,24 @@ def test_a_removal_that_is_stopped(server, filled, run, tmp_path):
     result = run(*command)
     assert result.exit_code == 0, result.output
     assert len(read_all(server, filled)) == 1
+
+
+def test_a_follower_that_gets_a_signal_while_it_writes(server, index, run):
+    """The batch is finished and the position recorded; its numbers are lines of JSON."""
+    assert run("create", index, "-t", "body").exit_code == 0
+    put(server, index, numbered(texts(10)))
+    command = [*PROGRAM, "follow", index, "--state-index", f"{index}-state", "--interval", "0.1", "--metrics", "0.01"]
+    with (
+        signalling_proxy(server.url, "_bulk", 1, signal.SIGINT) as proxy,
+        subprocess.Popen([*command, "--url", proxy.url], stdout=subprocess.PIPE, text=True) as process,
+    ):
+        proxy.pid = process.pid
+        proxy.began.set()
+        output, _ = process.communicate(timeout=300)
+    assert (process.returncode, json.loads(output.splitlines()[-1])["written"]) == (0, 10)
+    assert_all_right(read_all(server, index))
+    [state] = read_all(server, f"{index}-state").values()
+    assert [place["read"] for place in state["position"]["places"]] == [9]
 
 
 def test_a_closed_pipe_is_quiet(news, server, tmp_path):

@@ -1,9 +1,7 @@
-"""
-The manual of the command line: every command is in the table, has help and a manual entry, and docs/cli.md
-is current.
-"""
+"""The manual of the command line: every command has help and a manual entry; and what `make docs` writes is current."""
 
 import inspect
+import json
 import re
 import shlex
 import subprocess
@@ -14,12 +12,16 @@ import pytest
 
 from es_simhash import SimHashClient
 from es_simhash.cli.app import each_command
+from es_simhash.hashing import get_scheme
 from es_simhash.ingest.written import RefusedKind
+from es_simhash.mapping.faults import find_faults
+from es_simhash.mapping.meta import read_settings
 from es_simhash.writes.operations import FailureKind
 from tests.docs import json_page
 from tests.docs.blocks import ROOT, load_tool
 
 COMMANDS = dict(each_command())
+MAPPINGS = ROOT / "mappings"
 
 
 def options_of(entry):
@@ -118,3 +120,23 @@ def test_a_field_that_the_page_lacks_is_found():
 def test_every_command_that_answers_is_there():
     """But those that answer agents."""
     assert {name.split()[0] for name, _ in each_command()} - {"mcp"} == {name.split()[0] for name in json_page.COMMANDS}
+
+
+@pytest.fixture(scope="module")
+def files():
+    """What the library builds: seconds that only the process of these tests shall need."""
+    return load_tool("generate_docs").build_mappings()
+
+
+def test_the_files_are_what_the_library_builds(files):
+    held = {str(path.relative_to(MAPPINGS)): path.read_text(encoding="utf-8") for path in MAPPINGS.glob("*/*")}
+    assert held == files
+
+
+@pytest.mark.parametrize("product", ["elasticsearch", "opensearch"])
+def test_the_mapping_is_one_that_lookups_accept(files, product):
+    """A live index with this mapping has no faults, and says its scheme and text field."""
+    mapping = json.loads(files[f"{product}/mapping.json"])["mappings"]
+    assert find_faults(mapping) == []
+    settings = read_settings(mapping)
+    assert (settings.scheme.id, settings.text_fields) == (get_scheme().id, ("body",))
