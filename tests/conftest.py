@@ -80,7 +80,7 @@ TAKING_TURNS = {
     "writes",
 }
 # Folders in which that holds for a test of one case, too; where a server decides, its test names the products.
-ON_ONE_PRODUCT = {"cli", "dashboards", "groups", "quality", "removal", "upkeep", "writes"}
+ON_ONE_PRODUCT = {*TAKING_TURNS, "cli"} - {"client", "ingest"}
 
 # Folders whose tests may use the network; elsewhere those may whose file is named for it.
 NETWORKED = {"docs", "estates", "spark", "strangers"}

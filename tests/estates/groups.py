@@ -1,8 +1,7 @@
-"""Steps about groups: reconcile, tags, deletions, groups."""
+"""Steps about groups: reconcile, and what holds of groups after each step."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,7 +16,7 @@ LONG_AGO = "2020-01-01T00:00:00Z"  # before every document that was ever grouped
 
 
 class Groups(Base):
-    """Groups become what the rule says, and are read as the documents say."""
+    """Groups become what the rule says."""
 
     def grouping_of(self, where: str) -> list[dict[str, Any]]:
         """Return the different groupings that the indices of *where* record."""
@@ -97,22 +96,3 @@ class Groups(Base):
     def is_inside(each: Seen, seen: list[Seen]) -> bool:
         """Return whether the canonical that a document names is among those that are *seen*."""
         return each.ours.get("duplicate_of") in {None, *names_of(seen)}
-
-    @rule(who=clients, where=looked_at)
-    def groups(self, who, where) -> None:
-        """Groups are read as the documents say."""
-        may_fail = not self.is_healthy(where) or not self.grouping_of(where)
-        found, error = self.ask(who, "groups", self.name(where), may_fail=True)
-        if error is not None:
-            assert may_fail or self.faults or "never grouped" in str(error), error
-            return
-        visible = self.visible(where)
-        names = {each.ours["group"] for each in visible if "duplicate_of" in each.ours}
-        wanted, size = {name: Counter() for name in names}, Counter(each.ours.get("group") for each in visible)
-        for each in visible:
-            if each.ours.get("group") in names and each.doc.fingerprint is not None:
-                wanted[each.ours["group"]][each.place.index, each.place.id] += 1
-        # The canonical may be in another index; a group has two documents or more, of which some cannot be members.
-        wanted = {name: members for name, members in wanted.items() if members and size[name] > 1}
-        told = {each.id: Counter((member.index, member.id) for member in each.members) for each in found}
-        assert told == wanted

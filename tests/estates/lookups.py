@@ -130,28 +130,6 @@ class Lookups(Base):
 
         return fits
 
-    @rule(who=clients, where=looked_at, against=st.sampled_from((None, None, "a", "log")), max_distance=distances)
-    def pairs(self, who, where, against, max_distance) -> None:
-        """Every pair within an index, or between two, once."""
-        known = set(self.schemes_of(where).values()) | set(self.schemes_of(against or where).values())
-        may_fail = len(known) != 1 or not (self.is_healthy(where) and self.is_healthy(against or where))
-        other = None if against is None else self.name(against)
-        found, error = self.ask(who, "pairs", self.name(where), other, max_distance=max_distance, may_fail=may_fail)
-        if error is not None or may_fail:
-            return
-        one, two = ([each for each in self.visible(name) if each.doc.fingerprint] for name in (where, against or where))
-        # Two documents of one id in two shards look alike in an answer: each has its own pair.
-        wanted, places = set(), set()
-        for a in one:
-            for b in two:
-                bits = distance(a.doc.fingerprint, b.doc.fingerprint)
-                if a.place != b.place and bits <= max_distance:
-                    wanted.add((frozenset((a.place[::2], b.place[::2])), bits))
-                    places.add(frozenset((a.place, b.place)))
-        told = [(frozenset(((p.index, p.id), (p.other_index, p.other_id))), p.distance) for p in found]
-        assert set(told) == wanted, f"not told: {wanted - set(told)}; wrong: {set(told) - wanted}"
-        assert len(told) == len(places) or against is not None, "a pair is told twice"
-
 
 def meant_by(seen: list[Seen], id: str, options: dict[str, Any]) -> list[Seen]:
     """Return the documents of that id with the routing value that is given, else all of them."""

@@ -29,6 +29,7 @@ from tests.estates.values import (
 )
 from tests.estates.wire import Wire
 from tests.estates.writes import Writes
+from tests.servers.support import resize
 
 
 class Surroundings(Writes):
@@ -181,3 +182,22 @@ class Surroundings(Writes):
         elif what == "delete" and place:
             self.server.request("DELETE", f"/{place.index}/_doc/{place.id}{self._routed(place)}")
             self.model.change(place, lambda _: None)
+
+    @rule(where=st.sampled_from(("a", "b")))
+    def resize(self, where) -> None:
+        """The index has one shard, or two of one, and all its documents with the numbers that they had."""
+        self.look()
+        name, temporary = self.name(where), self.name(f"{where}-resized")
+        moved = {place: states for place, states in self.model.states.items() if place.index == name}
+        if not self.mappings(where) or len({place.id for place in moved}) < len(moved):
+            return  # with two documents of one id in a shard, whatever is written there takes both
+        shards = len(self.server.request("GET", f"/{name}/_search_shards")["shards"])
+        resize(self.server, name, temporary, 1 if shards > 1 else 2, kind="shrink" if shards > 1 else "split")
+        resize(self.server, temporary, name, 1 if shards > 1 else 2, kind="clone")
+        self.add_common_aliases(where)
+        self.tally[f"resized, {len(moved)} documents"] += 1
+        self.model.drop(name)
+        self.shards = {key: shard for key, shard in self.shards.items() if key[0] != name}
+        for place, states in moved.items():
+            self.model.states[self.place(name, place.id, states[0].routing)] = states
+        self.look()

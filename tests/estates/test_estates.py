@@ -1,5 +1,11 @@
 """
-The machine, run for a while on each product: ``make estates`` for as long as one likes.
+An estate of indices under random, readable steps: each step is made on a real server and on the model, then compared.
+
+To add a step: decorate a method of one of the classes of the other modules with ``@rule``, make the step with
+``self.ask`` (our library) or with ``self.server.request`` (another program), and tell ``self.model`` what must have
+become of the documents. The invariants here look after the rest.
+
+``make estates`` runs the machine for as long as one likes.
 
 ``ES_SIMHASH_ESTATES_SECONDS`` is the time for a product, ``ES_SIMHASH_ESTATES_SEED`` the first seed. Without a time,
 as in ``make test``, the same few seeds run on every machine. Each chunk of examples is decided by its seed alone, so a
@@ -17,10 +23,12 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import invariant, run_state_machine_as_test
 
 from es_simhash.client import port
-from tests.estates.machine import Estate
+from tests.estates.lookups import Lookups
+from tests.estates.removals import Removals
+from tests.estates.surroundings import Surroundings
 
 pytestmark = pytest.mark.estates
 
@@ -43,6 +51,32 @@ SETTINGS = settings(
     # Steps on real servers are slow, and many draws are large: neither is a fault here.
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
+
+
+class Estate(Surroundings, Removals, Lookups):
+    """All steps, and what holds after each of them."""
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        """Read each known document by its id, which shows what searches do not show yet."""
+        known = {place: [each for each in states if each] for place, states in self.model.states.items()}
+        known = {place: states for place, states in known.items() if states}
+        docs = [{"_index": place.index, "_id": place.id, "routing": known[place][0].routing} for place in known]
+        if docs:
+            answer = self.server.request("POST", "/_mget", {"docs": docs})["docs"]
+            seen = [self._see(each) for each in answer if each.get("found")]
+            self.model.check(seen, is_all=False)
+            self.versions = {each.place: each.version for each in seen}
+
+    @invariant()
+    def lookups_are_right(self) -> None:
+        """Look up something that is there, another way after each step."""
+        self.number_of_steps += 1
+        place = self.pick(self.number_of_steps)
+        if place and (doc := self.model.states[place][0]):
+            where = ("a", "log", "both", "stream", "*")[self.number_of_steps % 5]
+            kind = ("text", "many", "fingerprint", "of")[self.number_of_steps % 4]
+            self.compare_lookup("two", where, kind, doc.source["body"], self.number_of_steps % 13, {})
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ A faulty wire under the caller's own client: what networks, proxies and busy ser
     client = make_client(server, **wire.options(server.product))
 
 A request is counted by its kind (``bulk``, ``search``, ``msearch``, ``mget``, ``mapping`` ...), so that the schedule
-does not depend on the order in which threads send. ``wire.log`` says what happened. Nothing here knows this library.
+does not depend on the order in which threads send. ``wire.log`` says what happened.
 """
 
 from __future__ import annotations
@@ -19,38 +19,23 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from es_simhash.client.port import finish
 
 
 @dataclass(frozen=True)
 class Fault:
-    """
-    One thing that goes wrong.
-
-    Attributes:
-        name:
-            Its name, in schedules and logs.
-        times:
-            How often the server carries out the request; for a fault of items, those items.
-        status:
-            What the client is answered in place of the server's answer.
-        breaks:
-            ``"connection"`` or ``"timeout"``: how the request fails without an answer.
-        items:
-            Whether only some items of a bulk, msearch or mget meet it.
-        shards:
-            What an answer then says of its shards: ``"failed"``, ``"silent"`` (neither failed nor successful) or
-            ``"timed_out"``.
-    """
+    """One thing that goes wrong."""
 
     name: str
-    times: int = 1
-    status: int | None = None
-    breaks: str | None = None
-    items: bool = False
-    shards: str | None = None
+    times: int = 1  # that the server carries out the request; for a fault of items, those items
+    status: int | None = None  # that the client is answered in place of the server's answer
+    breaks: str | None = None  # "connection" or "timeout": how the request fails without an answer
+    items: bool = False  # only some items of a bulk, msearch or mget meet it
+    shards: str | None = None  # of an answer, then: "failed", "silent" (neither failed nor successful) or "timed_out"
 
     def fits(self, kind: str) -> bool:
         """Return whether requests of *kind* can meet it."""
@@ -82,8 +67,14 @@ FAULTS = {
 DELAY_SECONDS = 0.02
 
 Answer = tuple[int, bytes]
-# Yields a body to send and is sent the answer, or seconds to wait; returns what the client is to be answered.
-Steps = Generator[bytes | float | None, Answer, Answer]
+Send = Callable[[bytes | None], Awaitable[Answer]]
+
+
+async def _sleep_here(seconds: float) -> None:
+    time.sleep(seconds)  # noqa: ASYNC251 -- of a blocking client
+
+
+_SLEEPS = {False: _sleep_here, True: asyncio.sleep}
 
 
 class BrokenError(Exception):
@@ -92,35 +83,14 @@ class BrokenError(Exception):
 
 @dataclass
 class Wire:
-    """
-    A schedule of faults, and the clients' classes that follow it.
-
-    Attributes:
-        seed:
-            Decides which requests meet which fault.
-        share:
-            Share of requests that meet one.
-        faults:
-            Names of the faults that may happen.
-        script:
-            From kind and number (from 0) of a request to the name of its fault; then nothing is left to chance.
-        kinds:
-            Kinds of requests that faults may happen to; ``None`` for all.
-        is_on:
-            Whether anything happens now.
-        left:
-            Number of requests after which every one fails, and before which none does; ``None`` for no such end.
-        log:
-            One line for each fault that happened.
-    """
+    """A schedule of faults, and the clients' classes that follow it."""
 
     seed: int | str = 0
-    share: float = 0.15
+    share: float = 0.15  # of the requests that meet a fault
     faults: Iterable[str] = tuple(FAULTS)
-    script: Mapping[tuple[str, int], str] | None = None
-    kinds: frozenset[str] | None = None
+    script: Mapping[tuple[str, int], str] | None = None  # kind and number of a request to its fault: no chance then
     is_on: bool = True
-    left: int | None = None
+    left: int | None = None  # requests after which every one fails, and before which none does
     log: list[str] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -131,20 +101,20 @@ class Wire:
             return {"connection_class": _opensearch_connection(self, asynchronous=asynchronous)}
         return {"node_class": _elasticsearch_node(self, asynchronous=asynchronous)}
 
-    def carry(self, method: str, path: str, body: bytes | str | None) -> Steps:
+    async def carry(self, method: str, path: str, body: bytes | str | None, send: Send, sleep: Any) -> Answer:
         """Carry one request: send it as often as its fault says, and answer as it says."""
         body = body.encode() if isinstance(body, str) else body
         kind = kind_of(path)
         fault, chance = self._next(kind, f"{method} {path}")
         if fault is None:
-            return (yield body)
+            return await send(body)
         if fault.name == "delayed":
-            yield DELAY_SECONDS
+            await sleep(DELAY_SECONDS)
         if fault.items:
-            return (yield from _carry_items(kind, path, body or b"", fault, chance))
+            return await _carry_items(kind, path, body or b"", fault, chance, send)
         answer = (0, b"")
         for _ in range(fault.times):
-            answer = yield body
+            answer = await send(body)
         if fault.breaks:
             raise BrokenError(fault.breaks)
         if fault.status:
@@ -162,7 +132,7 @@ class Wire:
                 self.left -= 1
             elif self.is_on and self.script is not None:
                 name = self.script.get((kind, number))
-            elif self.is_on and (self.kinds is None or kind in self.kinds) and chance.random() < self.share:
+            elif self.is_on and chance.random() < self.share:
                 name = chance.choice([each for each in self.faults if FAULTS[each].fits(kind)])
             if name is not None:
                 self.log.append(f"{kind} {number}: {name} ({request[:80]})")
@@ -181,10 +151,10 @@ def _error(status: int) -> dict[str, Any]:
     return {"type": names.get(status, "bad_gateway"), "reason": "injected by the wire", "root_cause": []}
 
 
-def _carry_items(kind: str, path: str, body: bytes, fault: Fault, chance: random.Random) -> Steps:
+async def _carry_items(kind: str, path: str, body: bytes, fault: Fault, chance: random.Random, send: Send) -> Answer:
     """Some items are answered with the fault's status; of a bulk they are carried out only if it says so."""
     if kind != "bulk":
-        status, data = yield body
+        status, data = await send(body)
         if status >= 400:
             return status, data
         answer = json.loads(data)
@@ -199,7 +169,7 @@ def _carry_items(kind: str, path: str, body: bytes, fault: Fault, chance: random
     kept = [lines for (lines, _), is_hit in zip(operations, hit) if fault.times or not is_hit]
     items: Iterable[Any] = ()
     if kept:
-        status, data = yield b"".join(line + b"\n" for lines in kept for line in lines)
+        status, data = await send(b"".join(line + b"\n" for lines in kept for line in lines))
         if status >= 400:
             return status, data
         items = json.loads(data)["items"]
@@ -248,64 +218,35 @@ def _spoil_shards(answer: Answer, how: str) -> Answer:
     return status, json.dumps(whole, separators=(",", ":")).encode()
 
 
-def _run(steps: Steps, send: Any) -> Answer:
-    """Carry out *steps* with a function that sends a body."""
-    answer: Any = None
-    while True:
-        try:
-            wanted = steps.send(answer)
-        except StopIteration as stop:
-            return stop.value
-        answer = time.sleep(wanted) if isinstance(wanted, float) else send(wanted)
-
-
-async def _run_async(steps: Steps, send: Any) -> Answer:
-    answer: Any = None
-    while True:
-        try:
-            wanted = steps.send(answer)
-        except StopIteration as stop:
-            return stop.value
-        answer = await (asyncio.sleep(wanted) if isinstance(wanted, float) else send(wanted))
+def _kind(library: Any, error: BrokenError) -> type[Exception]:
+    return library.ConnectionTimeout if error.args[0] == "timeout" else library.ConnectionError
 
 
 def _elasticsearch_node(wire: Wire, *, asynchronous: bool) -> type:
     import elastic_transport as library
     from elastic_transport._node import NodeApiResponse
-    from elastic_transport.client_utils import DEFAULT
 
     product = library.HttpHeaders({"content-type": "application/json", "x-elastic-product": "Elasticsearch"})
 
-    def to_answer(answer: Any) -> Answer:
-        return answer.meta.status, answer.body
+    async def carry(node: Any, own: Any, method: str, target: str, body: Any, options: Any) -> Any:
+        async def send(body: bytes | None) -> Answer:
+            sent = own(method, target, body, **options)
+            answer = await sent if asynchronous else sent
+            return answer.meta.status, answer.body
 
-    def from_answer(node: Any, answer: Answer) -> Any:
-        return NodeApiResponse(library.ApiResponseMeta(answer[0], "1.1", product, 0.0, node.config), answer[1])
-
-    def broken(error: BrokenError) -> Exception:
-        kind = library.ConnectionTimeout if error.args[0] == "timeout" else library.ConnectionError
-        return kind("injected by the wire")
+        try:
+            status, found = await wire.carry(method, target, body, send, _SLEEPS[asynchronous])
+        except BrokenError as error:
+            raise _kind(library, error)("injected by the wire") from None
+        return NodeApiResponse(library.ApiResponseMeta(status, "1.1", product, 0.0, node.config), found)
 
     class Node(library.Urllib3HttpNode):
-        def perform_request(self, method, target, body=None, headers=None, request_timeout=DEFAULT):
-            def send(body):
-                return to_answer(super(Node, self).perform_request(method, target, body, headers, request_timeout))
-
-            try:
-                return from_answer(self, _run(wire.carry(method, target, body), send))
-            except BrokenError as error:
-                raise broken(error) from None
+        def perform_request(self, method, target, body=None, **options):
+            return finish(carry(self, super().perform_request, method, target, body, options))
 
     class AsyncNode(library.AiohttpHttpNode):
-        async def perform_request(self, method, target, body=None, headers=None, request_timeout=DEFAULT):
-            async def send(body):
-                sent = super(AsyncNode, self).perform_request(method, target, body, headers, request_timeout)
-                return to_answer(await sent)
-
-            try:
-                return from_answer(self, await _run_async(wire.carry(method, target, body), send))
-            except BrokenError as error:
-                raise broken(error) from None
+        async def perform_request(self, method, target, body=None, **options):
+            return await carry(self, super().perform_request, method, target, body, options)
 
     return AsyncNode if asynchronous else Node
 
@@ -313,44 +254,29 @@ def _elasticsearch_node(wire: Wire, *, asynchronous: bool) -> type:
 def _opensearch_connection(wire: Wire, *, asynchronous: bool) -> type:
     import opensearchpy as library
 
-    every_status = range(300, 600)
+    async def carry(connection: Any, own: Any, method: str, url: str, body: Any, ignore: Any, options: Any) -> Any:
+        async def send(body: bytes | None) -> Answer:
+            sent = own(method, url, body=body, ignore=range(300, 600), **options)
+            status, _, text = await sent if asynchronous else sent
+            return status, text.encode("utf-8", "surrogatepass")
 
-    def to_answer(answer: Any) -> Answer:
-        return answer[0], answer[2].encode("utf-8", "surrogatepass")
-
-    def from_answer(connection: Any, answer: Answer, ignore: Any) -> Any:
-        text = answer[1].decode("utf-8", "surrogatepass")
-        if answer[0] >= 300 and answer[0] not in ignore:
-            connection._raise_error(answer[0], text, "application/json")
-        return answer[0], {"content-type": "application/json"}, text
-
-    def broken(error: BrokenError) -> Exception:
-        kind = library.ConnectionTimeout if error.args[0] == "timeout" else library.ConnectionError
-        return kind("N/A", "injected by the wire", error)
+        try:
+            status, found = await wire.carry(method, url, body, send, _SLEEPS[asynchronous])
+        except BrokenError as error:
+            raise _kind(library, error)("N/A", "injected by the wire", error) from None
+        text = found.decode("utf-8", "surrogatepass")
+        if status >= 300 and status not in ignore:
+            connection._raise_error(status, text, "application/json")
+        return status, {"content-type": "application/json"}, text
 
     class Connection(library.Urllib3HttpConnection):
         def perform_request(self, method, url, params=None, body=None, ignore=(), **options):
-            options["ignore"] = every_status
-
-            def send(body):
-                return to_answer(super(Connection, self).perform_request(method, url, params, body, **options))
-
-            try:
-                return from_answer(self, _run(wire.carry(method, url, body), send), ignore)
-            except BrokenError as error:
-                raise broken(error) from None
+            options["params"] = params
+            return finish(carry(self, super().perform_request, method, url, body, ignore, options))
 
     class AsyncConnection(library.AIOHttpConnection):
         async def perform_request(self, method, url, params=None, body=None, ignore=(), **options):
-            options["ignore"] = every_status
-
-            async def send(body):
-                sent = super(AsyncConnection, self).perform_request(method, url, params, body, **options)
-                return to_answer(await sent)
-
-            try:
-                return from_answer(self, await _run_async(wire.carry(method, url, body), send), ignore)
-            except BrokenError as error:
-                raise broken(error) from None
+            options["params"] = params
+            return await carry(self, super().perform_request, method, url, body, ignore, options)
 
     return AsyncConnection if asynchronous else Connection

@@ -9,7 +9,7 @@ import pytest
 from es_simhash import InvalidInputError, MappingError, fingerprint_fields
 from es_simhash.folding.request import DistinctOptions, DistinctSearch
 from es_simhash.mapping.fields import Fields
-from tests.servers.support import ONE_SHARD, WORDS, put, texts
+from tests.servers.support import ON_BOTH, ONE_SHARD, WORDS, put, texts
 
 SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
 GROUP = "simhash.group"
@@ -90,6 +90,7 @@ def read_pages(simhash, index, body, **options):
         assert len(pages[-1]) == options["size"]
 
 
+@ON_BOTH
 def test_all_pages(server, simhash, filled):
     """No group and nothing near twice, none lost, in the order of the search; and the same in one view."""
     chance = random.Random(0)
@@ -120,6 +121,7 @@ def test_what_is_counted(server, simhash, filled):
             assert each.similar_count == (members[each.group] - 1 if each.group else 0)
 
 
+@ON_BOTH
 def test_an_order_by_values_of_few_kinds(server, simhash, index, sync_simhash):
     """Where shards have other least and largest values, and documents lack the field; also two fields in one object."""
     sync_simhash.create_index(index, text_field="body", settings=SHARDS)
@@ -138,6 +140,7 @@ def test_an_order_by_values_of_few_kinds(server, simhash, index, sync_simhash):
         assert (len(shown), len(set(shown))) == (351, 351)
 
 
+@ON_BOTH
 def test_hits_as_the_server_has_them(server, simhash, filled):
     """Fields, highlights and sort values are those of the caller's own search, and nothing of ours is beside them."""
     body = {
@@ -273,6 +276,7 @@ def test_a_shown_document_that_moves(server, simhash, index, sync_simhash):
     assert [each.id for each in following] == ["y", "z"]
 
 
+@ON_BOTH
 def test_values_of_several_kinds(server, simhash, index, sync_simhash):
     """No page goes on behind a missing value there; with one kind for all, each document comes once."""
     for kind in ("integer", "long"):

@@ -57,6 +57,19 @@ def test_what_stays(name):
             assert PRESETS[name].similarity <= each.similarity <= 1
 
 
+def test_one_default_finds_reposts():
+    """An agency's line, a weekday, a word before, two of these, and a sentence more."""
+    article = (
+        "The council approved the new bridge over the river on Tuesday after a long debate about its cost and height. "
+        "Work begins in March and takes two years, the mayor said, and the ferry goes on until the first cars cross. "
+        "Shop owners by the harbour fear for their customers, while the bus company plans a line to the other bank. "
+        "The city pays a third of the sum, the state the rest, and a toll was ruled out by all of the parties."
+    )
+    copies = [f"{article} (Agency)", article.replace("Tuesday", "Wednesday"), f"BREAKING: {article}"]
+    copies += [f"BREAKING: {article} (Agency)", f"{article} Tickets for the ferry cost two euros."]
+    assert distinct_texts([article, *copies]).kept == (0,)
+
+
 def test_chinese():
     first = "国务院总理主持召开常务会议，部署进一步稳定和扩大就业的措施，决定延长有关政策的期限。" * 3
     assert distinct_texts([first, first.replace("，", "。"), first[::-1]]).kept == (0, 2)

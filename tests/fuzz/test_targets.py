@@ -10,7 +10,7 @@ from tests.fuzz.targets import TARGETS
 def test_target(name):
     """Nothing is found among some inputs."""
 
-    @settings(max_examples=60, derandomize=True, database=None)
+    @settings(max_examples=40, derandomize=True, database=None)
     @given(st.binary(max_size=300))
     @example(b"")
     @example(bytes(range(256)))

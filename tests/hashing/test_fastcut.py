@@ -32,8 +32,8 @@ def assert_same(both, texts):
 
 
 def test_every_run_of_letters_digits_and_symbols(both):
-    """All runs of up to five of a letter, a digit, a point, a percent sign and another symbol are cut alike."""
-    runs = ["".join(run) for length in range(1, 6) for run in itertools.product("a1.%-", repeat=length)]
+    """All runs of up to four of a letter, a digit, a point, a percent sign and another symbol are cut alike."""
+    runs = ["".join(run) for length in range(1, 5) for run in itertools.product("a1.%-", repeat=length)]
     assert_same(both, runs)
     assert_same(both, [f"在{run}里" for run in runs[::7]])
 
@@ -43,7 +43,7 @@ def test_repeated_characters(both):
     chance = random.Random(1)
     han = [chr(chance.randrange(0x4E00, 0x9FD6)) for _ in range(6)]
     runs = ["游游游游游_乁月嗳", "_叶叶叶叶叶信子", "水水水水喃"]
-    runs += ["".join(chance.choices(chance.sample(han, 2), k=chance.randint(3, 9))) for _ in range(1500)]
+    runs += ["".join(chance.choices(chance.sample(han, 2), k=chance.randint(3, 9))) for _ in range(500)]
     assert_same(both, runs)
 
 
@@ -53,7 +53,7 @@ def test_mixed_runs(both):
     _, jieba = both
     known = [word for word, frequency in jieba.FREQ.items() if frequency]
     mixed = [word for word in known if re.search("[!-~]", word)]
-    for _ in range(1000):
+    for _ in range(300):
         parts = []
         for _ in range(chance.randint(1, 10)):
             parts.append(chance.choice(known if chance.random() < 0.6 else mixed))

@@ -23,14 +23,14 @@ def texts(draw, longest=150, scripts=(*PURE, MIXED)):
 
 @given(st.lists(st.one_of(texts(), st.text()), max_size=4))
 @example(["京" * 79 + "a", "0", ""])
-@settings(max_examples=15)
+@settings(max_examples=12)
 def test_terms_are_those_of_the_oracle(found):
     """Texts of any scripts, many at once, give the terms of the oracle, which looks at every window."""
     assert passage_terms(found) == [reference.passage_terms(text) for text in found]
 
 
 @given(texts(), st.lists(texts(300), min_size=4, max_size=4), st.integers(0, 2_000))
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_texts_that_share_a_run_share_a_term(run, around, start):
     """The shortest run worth 100 letters, in any surroundings and any mixture of scripts, is found."""
     repeated = (run * 20)[start % (len(run) * 20 or 1) :] + run * 20

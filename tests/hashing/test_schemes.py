@@ -97,51 +97,38 @@ def test_what_older_indices_record_of_former_parameters_is_read(name, former):
         Scheme.from_dict(recorded | {"parameters": former | {"seed": 7}})
 
 
-def test_files_are_known_by_digest(tmp_path):
-    """A file's digest is part of the scheme, its place is not; no other scheme knows its words."""
-    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
-    first.write_text("石墨烯电池 100000 n\n北京大学 0\n", encoding="utf-8")
-    text = f"北京大学{CHINESE}"
-    before = fingerprint(text, scheme="keywords")
-    second.write_bytes(first.read_bytes())
-    scheme = get_scheme("keywords", dictionary=first)
-    assert scheme == get_scheme("keywords", dictionary=str(second)) != get_scheme("keywords")
+@pytest.mark.parametrize(("purpose", "content"), [("idf", "石墨烯 9.5\n充电 3.25\n"), ("stop_words", "充电\n")])
+def test_files_are_known_by_digest(tmp_path, purpose, content):
+    """A file's digest is part of the scheme, its place is not; a scheme of a mapping has none, whatever was read."""
+    path, copy = tmp_path / "a.txt", tmp_path / "b.txt"
+    path.write_text(content, encoding="utf-8")
+    copy.write_bytes(path.read_bytes())
+    before = fingerprint(CHINESE, scheme="keywords")
+    scheme = get_scheme("keywords", **{purpose: path})
+    assert scheme == get_scheme("keywords", **{purpose: str(copy)}) != get_scheme("keywords")
     assert str(tmp_path) not in str(scheme.to_dict())
-    assert fingerprint(text, scheme=scheme) != before == fingerprint(text, scheme="keywords")
-
-
-def test_missing_file_is_refused_by_digest(tmp_path):
-    """A scheme from a mapping has no files, whatever this process has read; the first use names what is missing."""
-    path = tmp_path / "idf.txt"
-    path.write_text("石墨烯 9.5\n充电 3.25\n", encoding="utf-8")
-    scheme = get_scheme("keywords", idf=path)
+    own = fingerprint(CHINESE, scheme=scheme)
+    assert own != before == fingerprint(CHINESE, scheme="keywords")
     recorded = Scheme.from_dict(scheme.to_dict())
     assert (recorded, recorded.files) == (scheme, {})
-    with pytest.raises(SchemeError, match=r'give files={"idf": PATH}') as caught:
+    with pytest.raises(SchemeError, match=f'give files={{"{purpose}": PATH}}') as caught:
         fingerprint(CHINESE, scheme=recorded)
-    assert scheme.digests["idf"] in str(caught.value)
-    for found in (
-        get_scheme(recorded, idf=path),
-        recorded.with_files(find_files({"idf": path})),
-        with_contents(scheme),
+    assert scheme.digests[purpose] in str(caught.value)
+    given = find_files({purpose: copy})
+    for found in (get_scheme(recorded, **{purpose: copy}), recorded.with_files(given), with_contents(scheme)):
+        assert fingerprint(CHINESE, scheme=found) == own
+    copy.write_text("技术\n", encoding="utf-8")
+    for use in (
+        lambda: fingerprint(CHINESE, scheme=recorded.with_files(given)),
+        lambda: get_scheme(recorded, **{purpose: copy}),
     ):
-        assert fingerprint(CHINESE, scheme=found) == fingerprint(CHINESE, scheme=scheme)
+        with pytest.raises(SchemeError, match=scheme.digests[purpose][:12]):
+            use()
+
+
+def test_a_file_that_no_scheme_has(tmp_path):
     with pytest.raises(SchemeError, match="no scheme has a file 'top': give some of dictionary, idf, stop_words"):
-        find_files({"top": path})
-
-
-def test_other_file_is_refused(tmp_path):
-    """A file with another digest than the scheme's is refused, now or later, naming both."""
-    path = tmp_path / "stop.txt"
-    path.write_text("充电\n", encoding="utf-8")
-    scheme = get_scheme("keywords", stop_words=path)
-    before = fingerprint(CHINESE, scheme=scheme)
-    assert before != fingerprint(CHINESE, scheme="keywords")
-    path.write_text("技术\n", encoding="utf-8")
-    with pytest.raises(SchemeError, match=scheme.digests["stop_words"][:12]):
-        fingerprint(CHINESE, scheme=scheme)
-    with pytest.raises(SchemeError, match=scheme.digests["stop_words"][:12]):
-        get_scheme(Scheme.from_dict(scheme.to_dict()), stop_words=path)
+        find_files({"top": tmp_path})
 
 
 @pytest.mark.parametrize(
@@ -177,6 +164,8 @@ def test_lines_of_a_dictionary_that_can_be_used(tmp_path):
     words = ["石墨烯产业园", "园区入驻", "AT&T", "开园今天"]
     counts = segmenter(get_scheme("keywords", dictionary=path)).count_all([f"今天的{word}在这里" for word in words])
     assert [found[word] for word, found in zip(words, counts)] == [1] * 4
+    [plain] = segmenter(get_scheme("keywords")).count_all([f"今天的{words[0]}在这里"])
+    assert plain[words[0]] == 0
 
 
 def test_texts_must_be_several():
@@ -270,7 +259,7 @@ def test_numbers_are_left_out(text, left):
     assert str(scheme) == "shingles-3(preprocess=numbers)"
     assert Scheme.from_dict(scheme.to_dict()) == scheme
     assert " ".join(preprocessor(scheme)([text])[0].split()) == left
-    assert fingerprint(text, scheme=scheme) == fingerprint(left)
+    assert fingerprint(CHINESE, scheme=scheme) == fingerprint(left)
 
 
 @pytest.mark.parametrize(

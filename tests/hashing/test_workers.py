@@ -52,7 +52,7 @@ def test_the_same_in_the_same_order():
 @posix
 def test_a_killed_worker_is_an_error_and_no_hang():
     """When a process is killed, the caller gets an error that says so, and the next call too; closing does not hang."""
-    with FingerprintPool(get_scheme(), workers=2) as pool:
+    with FingerprintPool(get_scheme(), workers=1) as pool:
         assert pool.submit(TEXTS)() == list(map(TextHashes, fingerprints(TEXTS)))
         for child in children(pool):
             os.kill(child.pid, signal.SIGKILL)
@@ -73,7 +73,7 @@ def test_an_error_of_a_text_is_the_callers(tmp_path):
 
 
 def test_actions_keep_their_order():
-    """with_fingerprints gives the same actions with processes, reads little ahead, and stops what it began."""
+    """Those that it gives without processes; it reads little ahead, and stops what it began; also an async iterator."""
     documents = [{"_id": str(number), "body": text} for number, text in enumerate(TEXTS)]
     expected = list(with_fingerprints(documents, text_field="body"))
     read = 0
@@ -92,10 +92,19 @@ def test_actions_keep_their_order():
     assert number + 1 == len(documents)
     # The batch being given, one for each process, and the one being read.
     assert 20 < ahead <= 20 * 4
-    stream = with_fingerprints(documents, text_field="body", workers=2, batch=20)
+    stream = with_fingerprints(documents, text_field="body", workers=1, batch=20)
     next(stream)
     stream.close()
     wait_until(lambda: not any("QueueManager" in thread.name for thread in threading.enumerate()))
+
+    async def collect():
+        async def documents_of_a_loop():
+            for document in documents:
+                yield document
+
+        return [action async for action in with_fingerprints(documents_of_a_loop(), text_field="body", workers=1)]
+
+    assert asyncio.run(collect()) == expected
 
 
 def test_a_source_that_breaks():
@@ -109,21 +118,6 @@ def test_a_source_that_breaks():
     with pytest.raises(OSError, match="disk"):
         got.extend(with_fingerprints(source(), text_field="body", workers=1, batch=20))
     assert len(got) == 110
-
-
-def test_async_actions_keep_their_order():
-    """The async iterator gives the same actions with processes."""
-    documents = [{"body": text} for text in TEXTS]
-
-    async def source():
-        for document in documents:
-            yield document
-
-    async def collect():
-        stream = with_fingerprints(source(), text_field="body", workers=1, batch=50)
-        return [action async for action in stream]
-
-    assert asyncio.run(collect()) == list(with_fingerprints(documents, text_field="body"))
 
 
 SCRIPT = """
@@ -173,24 +167,15 @@ def is_gone(group):
 
 
 @posix
-def test_ctrl_c(tmp_path):
-    """Ctrl-C, which all processes of a terminal get, ends everything, the caller's own traceback last."""
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL] if os.name == "posix" else [])
+def test_no_process_outlives_its_parent(tmp_path, sent):
+    """Ctrl-C, which all of a terminal get, ends everything, the caller's own traceback last; so does a kill."""
     process = begin(tmp_path, SCRIPT)
     assert process.stdout.readline() == "begun\n"
-    os.killpg(process.pid, signal.SIGINT)
+    (os.killpg if sent == signal.SIGINT else os.kill)(process.pid, sent)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGINT
-    assert without_tracker(errors)[-1] == "KeyboardInterrupt"
-    wait_until(lambda: is_gone(process.pid))
-
-
-@posix
-def test_no_process_outlives_its_parent(tmp_path):
-    """When the caller is killed, its processes end by themselves."""
-    process = begin(tmp_path, SCRIPT)
-    assert process.stdout.readline() == "begun\n"
-    process.kill()
-    process.communicate(timeout=60)
+    assert process.returncode == -sent
+    assert sent == signal.SIGKILL or without_tracker(errors)[-1] == "KeyboardInterrupt"
     wait_until(lambda: is_gone(process.pid))
 
 

@@ -179,6 +179,13 @@ def test_of_a_document_leaves_it_out():
     assert found.plan.max_distance == 3
 
 
+def test_a_text_without_features_finds_nothing():
+    """Not even other texts without any; the answer is whole."""
+    for text in ("…!?", "\ud800"):
+        found, calls, _ = drive(find(scripted(), "i", LookupOptions(), text=text), Candidates([0]))
+        assert (len(found), found.complete, [call.api for call in calls]) == (0, True, ["get_mapping"])
+
+
 def test_an_id_of_very_many_documents_is_refused():
     """Nobody knows whether the others have the same fingerprint."""
     index = ById([0])
@@ -228,27 +235,22 @@ def test_rescore(hits, how, ids):
     assert sorted(hits, key=str) == sorted(before, key=str)
 
 
-@pytest.mark.parametrize("fields", [{}, {"fields": {}}, {"fields": {"simhash.fingerprint": []}}])
-def test_a_hit_without_a_fingerprint_is_an_error(fields):
-    """It cannot be judged, and must not be lost; nor can one that has it under another prefix."""
-    with pytest.raises(MappingError, match=r"no h\.fingerprint"):
-        rescore([hit("1", 0)], 0, prefix="h")
-    with pytest.raises(MappingError, match="docvalue_fields"):
-        rescore([{"_index": "i", "_id": "1", **fields}], 0)
-
-
 @pytest.mark.parametrize(
-    ("hits", "arguments", "error"),
+    ("given", "how", "error", "words"),
     [
-        ([hit("a", 0)], {"max_distance": 65}, InvalidInputError),
-        ([hit("a", 0)], {"max_distance": "3"}, TypeError),
-        ([{"_index": "i", "_id": "1", "fields": {"simhash.fingerprint": ["not hex"]}}], {}, MappingError),
+        (hit("1", 0), {"prefix": "h"}, MappingError, r"no h\.fingerprint"),
+        ({}, {}, MappingError, "docvalue_fields"),
+        ({"fields": {}}, {}, MappingError, "docvalue_fields"),
+        ({"fields": {"simhash.fingerprint": []}}, {}, MappingError, "docvalue_fields"),
+        ({"fields": {"simhash.fingerprint": ["not hex"]}}, {}, MappingError, "docvalue_fields"),
+        (hit("1", 0), {"max_distance": 65}, InvalidInputError, "65"),
+        (hit("1", 0), {"max_distance": "3"}, TypeError, "max_distance"),
     ],
 )
-def test_what_cannot_be_used_is_refused(hits, arguments, error):
-    """Bounds, and fingerprints that are none."""
-    with pytest.raises(error):
-        rescore(hits, 0, **arguments)
+def test_what_cannot_be_rescored(given, how, error, words):
+    """A hit without a fingerprint under this prefix, which must not be lost, and bounds that are none."""
+    with pytest.raises(error, match=words):
+        rescore([{"_index": "i", "_id": "1", **given}], 0, **how)
 
 
 def test_near_dups_are_a_frozen_sequence():

@@ -8,11 +8,12 @@ from es_simhash import IncompleteSearchError, InvalidInputError, fingerprint_fie
 from es_simhash.client.port import finish, port_of
 from es_simhash.lookup.find import find
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
-from tests.servers.support import ONE_SHARD, fill, open_contexts, planted, send_lines, truth
+from tests.servers.support import ON_BOTH, ONE_SHARD, fill, open_contexts, planted, send_lines, truth
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 
 
+@ON_BOTH
 def test_lookups_return_what_an_exhaustive_comparison_returns(server, index, simhash):
     """Every other distance from 0 to 20, and 64, with the plan that is chosen for it."""
     fingerprints = planted(1_000)
@@ -26,6 +27,7 @@ def test_lookups_return_what_an_exhaustive_comparison_returns(server, index, sim
             assert found.complete
 
 
+@ON_BOTH
 def test_a_lowered_limit_is_named(server, index, simhash):
     """Requests ask for what servers allow by default; of less, the server's own words say which setting is too low."""
     simhash.create_index(index, settings={**ONE_SHARD, "max_result_window": 40})
@@ -40,6 +42,7 @@ def test_a_lowered_limit_is_named(server, index, simhash):
     assert open_contexts(server, index) == 0
 
 
+@ON_BOTH
 def test_long_lists_of_ids(server, index, simhash):
     """Elasticsearch takes 10,000 in one query."""
     simhash.create_index(index, settings=ONE_SHARD)
@@ -48,6 +51,7 @@ def test_long_lists_of_ids(server, index, simhash):
     assert [each.id for each in simhash.find_near_dups(index, fingerprint=7, exclude_ids=ids)] == ["00000"]
 
 
+@ON_BOTH
 def test_many_pages_of_several_indices(server, index, sync_simhash, sync_client):
     """No hit is lost between pages, though shards of different indices have the same number."""
     for part in "abc":
@@ -102,26 +106,6 @@ def test_two_prefixes_side_by_side(server, index, make_simhash):
     send_lines(server, [{"update": {"_index": index, "_id": "1"}}, {"doc": {"title_hash": action["title_hash"]}}])
     assert [each.id for each in second.find_near_dups(index, document["title"])] == ["1"]
     assert [each.id for each in make_simhash().find_near_dups(index, TEXT)] == ["1"]
-
-
-def test_texts_without_features_find_nothing(server, index, simhash):
-    """Not even one another."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    list(simhash.ingest(index, [{"_id": "1", "body": "…"}, {"_id": "2", "body": TEXT}]))
-    server.request("POST", f"/{index}/_refresh")
-    for text in ("…!?", "\ud800"):
-        found = simhash.find_near_dups(index, text, max_distance=3)
-        assert (len(found), found.complete) == (0, True)
-
-
-def test_a_text_of_two_megabytes(server, index, simhash):
-    """It takes a moment, and works."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    text = (TEXT + " 河上的新橋 ") * 18_000
-    [report] = list(simhash.ingest(index, [{"_id": "1", "body": text}]))
-    assert report.action == "written"
-    server.request("POST", f"/{index}/_refresh")
-    assert [each.id for each in simhash.find_near_dups(index, text)] == ["1"]
 
 
 def test_ids_of_any_kind(server, index, simhash):

@@ -3,6 +3,7 @@
 import pytest
 
 from es_simhash import IncompleteSearchError
+from tests.servers.support import ON_BOTH
 
 TEXT = "the council votes on the new bridge across the harbour"
 NOWHERE = {"index.routing.allocation.require._name": "nobody"}
@@ -23,6 +24,7 @@ def partial(server, simhash, call, index):
     server.request("DELETE", f"/{other}")
 
 
+@ON_BOTH
 def test_lookups_are_incomplete(partial, simhash, call):
     """One, many, by id and verified; the error has what was found, by the rule that was asked for."""
     found = []
@@ -51,6 +53,7 @@ def test_what_is_screened_is_never_new(partial, simhash, call):
     assert other.reason.startswith("a near-duplicate may have been missed (")
 
 
+@ON_BOTH
 def test_what_reads_everything_is_an_error(partial, simhash, call):
     """Groups, pairs, and a count of what is there; but what samples says that it could not read everything."""
     for reading in (simhash.pairs, simhash.groups):

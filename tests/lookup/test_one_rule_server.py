@@ -137,7 +137,25 @@ def ids(found):
     return sorted((each.index, each.id) for each in found)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 10])
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """Return a function: before *moment* of a module comes for the first time, *meddle* is done in another thread."""
+
+    def do(module, moment, meddle):
+        whole, left = getattr(module, moment), [meddle]
+
+        def after(*args, **how):
+            with ThreadPoolExecutor(1) as other:  # not in the loop that runs here
+                while left:
+                    other.submit(left.pop()).result()
+            return whole(*args, **how)
+
+        monkeypatch.setattr(module, moment, after)
+
+    return do
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
 def test_every_way_of_asking_gives_the_same(run, server, simhash, estate, seed):
     """By text, document, many, from memory, pairs, groups, command line, agents; one index, or two; plainly too."""
     simhash._context.is_plain = seed > 1  # as ES_SIMHASH_PLAIN=1 makes it
@@ -233,31 +251,6 @@ def test_what_cannot_be_read_is_kept_and_decides_nothing(server, index, simhash)
     assert report.action == "written"
 
 
-def test_one_default_finds_reposts(run, index, tmp_path):
-    """README's first command for a new index: an agency's line, a weekday, a word before, and two of these."""
-    article = (
-        "The council approved the new bridge over the river on Tuesday after a long debate about its cost and height. "
-        "Work begins in March and takes two years, the mayor said, and the ferry goes on until the first cars cross. "
-        "Shop owners by the harbour fear for their customers, while the bus company plans a line to the other bank. "
-        "The city pays a third of the sum, the state the rest, and a toll was ruled out by all of the parties."
-    )
-    copies = [
-        f"{article} (Agency)",
-        article.replace("Tuesday", "Wednesday"),
-        f"BREAKING: {article}",
-        f"BREAKING: {article} (Agency)",
-        f"{article} Tickets for the ferry cost two euros.",
-    ]
-    path = tmp_path / "posts.jsonl"
-    path.write_text(
-        "".join(json.dumps({"_id": str(n), "body": text}) + "\n" for n, text in enumerate([article, *copies]))
-    )
-    done = run("ingest", index, path, "--create", "--text-field", "body", "--on-duplicate", "skip")
-    assert done.exit_code == 0, done.output
-    assert "1 document written" in done.stdout
-    assert "within 12 bits, at least 80 % of the 7-letter shingles are the same" in done.stderr
-
-
 def test_traditional_and_simplified_chinese_are_verified_after_the_conversion(server, index, simhash):
     """A scheme that converts them finds, groups and plans them as one text."""
     opencc = pytest.importorskip("opencc", reason="needs the extra preprocess")
@@ -337,72 +330,48 @@ def test_a_rule_that_another_client_records_decides_at_once(server, index, make_
 
 
 @pytest.mark.parametrize("moment", ["choose_grouping", "write_settings"])
-def test_rules_that_are_recorded_at_the_same_time(server, index, simhash, sync_simhash, monkeypatch, moment):
+def test_rules_that_are_recorded_at_the_same_time(index, simhash, sync_simhash, meanwhile, moment):
     """Before the mapping is read again, the later is refused; after it, the last one stays, and no other marker."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     list(simhash.ingest(index, [{"_id": "a", "body": BASES[0]}], on_duplicate=None))
-    whole, other = getattr(recorded, moment), ThreadPoolExecutor(1)  # not in the loop that runs here
-    first = other.submit
 
-    def second(*args, **how):
-        nonlocal first
-        begin, first = first, None
-        if begin is not None:
-            assert begin(sync_simhash.reconcile, index, max_distance=3).result().is_settled
-            assert rule() == 3
-        return whole(*args, **how)
+    def distance_of_rule():
+        return sync_simhash.find_near_dups(index, BASES[0]).rule.max_distance
 
-    def rule():
-        return other.submit(sync_simhash.find_near_dups, index, BASES[0]).result().rule.max_distance
+    def meddle():
+        assert sync_simhash.reconcile(index, max_distance=3).is_settled
+        assert distance_of_rule() == 3
 
-    monkeypatch.setattr(recorded, moment, second)
+    meanwhile(recorded, moment, meddle)
     if moment == "choose_grouping":
         with pytest.raises(MappingError, match=r"was changed to .* meanwhile: start again"):
             simhash.reconcile(index, max_distance=12)
-        assert rule() == 3
     else:
         assert simhash.reconcile(index, max_distance=12).is_settled
-        assert rule() == 12
+    assert distance_of_rule() == (3 if moment == "choose_grouping" else 12)
     assert not simhash.check(index)[0].faults
-    other.shutdown()
 
 
 @pytest.mark.parametrize("flow", ["put_mapping", "backfill"])
 @pytest.mark.parametrize("moment", ["check_texts", "write_settings"])
-def test_a_rule_that_is_recorded_while_fields_are_added(
-    server, index, simhash, sync_simhash, monkeypatch, flow, moment
-):
+def test_a_rule_that_is_recorded_while_fields_are_added(server, index, simhash, sync_simhash, meanwhile, flow, moment):
     """What was recorded before the mapping is read again stays; in any case, one marker stays, that of the record."""
     server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": {"properties": {"body": {"type": "text"}}}})
     put(server, index, [{"_id": "a", "body": BASES[0]}])
-    module = targets if (flow, moment) == ("backfill", "write_settings") else put_fields
-    whole, other = getattr(module, moment), ThreadPoolExecutor(1)  # not in the loop that runs here
 
     def meddle():
         sync_simhash.put_mapping(index, text_field="body", scheme="shingles-3", max_distance=7)
         sync_simhash.reconcile(index, max_distance=3)
 
-    first = other.submit
-
-    def second(*args, **how):
-        nonlocal first
-        begin, first = first, None
-        if begin is not None:
-            begin(meddle).result()
-        return whole(*args, **how)
-
-    monkeypatch.setattr(module, moment, second)
-    if flow == "backfill":
-        list(simhash.backfill(index, text_field="body"))
-    else:
-        simhash.put_mapping(index, text_field="body")
+    meanwhile(targets if (flow, moment) == ("backfill", "write_settings") else put_fields, moment, meddle)
+    done = getattr(simhash, flow)(index, text_field="body")
+    assert flow == "put_mapping" or list(done)
     mapping = server.request("GET", f"/{index}/_mapping")[index]["mappings"]
     settings = read_settings(mapping)
     assert markers_in_use(mapping, prefix="simhash") == [marker_name(settings)]
     if moment == "check_texts":
-        assert other.submit(sync_simhash.find_near_dups, index, BASES[0]).result().rule.max_distance == 3
+        assert sync_simhash.find_near_dups(index, BASES[0]).rule.max_distance == 3
         assert settings.max_distance == 7
-    other.shutdown()
 
 
 def test_indices_of_different_rules_are_not_looked_up_together(run, server, index, simhash):
@@ -473,12 +442,6 @@ def test_values_that_a_server_may_index_otherwise_decide_nothing(server, index, 
         simhash.create_index(name, text_field="body", mappings=mappings, settings=ONE_SHARD)
         [_, second] = simhash.ingest(name, documents, per="source", on_duplicate="skip")
         assert (second.action, reason in second.reason) == ("written", True)
-
-
-def test_a_bound_of_zero_and_the_same_numbers():
-    """A contradiction, refused before a server is asked."""
-    with pytest.raises(InvalidInputError, match="a similarity of 0 accepts every text"):
-        Verification(0, numbers="same")
 
 
 @pytest.mark.parametrize("text", ["See below.", "\u6682\u65e0\u63cf\u8ff0"])

@@ -7,7 +7,7 @@ import pytest
 from es_simhash import SimHashClient, fingerprint_fields, rescore
 from es_simhash.lookup.paste import paste_lookup
 from tests.servers.command_line import TEXT
-from tests.servers.support import ONE_SHARD, planted, put
+from tests.servers.support import ON_BOTH, ONE_SHARD, planted, put
 
 
 @pytest.fixture
@@ -36,6 +36,7 @@ def test_the_pasted_search_goes_as_far_as_the_index_records(server, run, recorde
     assert "candidates: near-duplicates, and others; those within 12 bits, texts not compared; es-simhash find" in said
 
 
+@ON_BOTH
 def test_every_form_is_the_librarys(run, recorded, server):
     """Of a document, of a fingerprint, and of a text by the scheme of the index; with what is given in place of it."""
     index, held, _ = recorded

@@ -1,77 +1,39 @@
-"""Ingest from sources that break off or never end, on real servers, sync and async."""
+"""Ingest from async sources that break off or never end, on real servers."""
 
 import asyncio
-import threading
-from contextlib import aclosing, closing
+from contextlib import aclosing
 
 import pytest
 
-from es_simhash import AsyncSimHashClient, SimHashClient
+from es_simhash import AsyncSimHashClient
 from tests.servers.support import ONE_SHARD, numbered, read_all, texts
-
-KINDS = ["sync", "async client", "async source"]
 
 
 @pytest.fixture
-def ingest(kind, index, request):
-    """
-    Return a function that ingests and calls another with each report; it makes its source from a list and a
-    semaphore.
-    """
-    if kind == "sync":
-        simhash = SimHashClient(request.getfixturevalue("sync_client"))
-        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-
-        def run(make, note, **options):
-            with closing(simhash.ingest(index, make(), **options)) as reports:
-                for each in reports:
-                    note(each)
-
-        return run
-    runner, client = request.getfixturevalue("runner"), AsyncSimHashClient(request.getfixturevalue("async_client"))
+def ingest(index, async_client, runner):
+    """Return a function that ingests from a source, and calls another with each report."""
+    client = AsyncSimHashClient(async_client)
     runner.run(client.create_index(index, text_field="body", settings=ONE_SHARD))
 
-    async def write(make, note, **options):
-        async with aclosing(client.ingest(index, make(), **options)) as reports:
+    async def write(source, note, **options):
+        async with aclosing(client.ingest(index, source, **options)) as reports:
             async for each in reports:
                 note(each)
 
-    return lambda make, note, **options: runner.run(write(make, note, **options))
+    return lambda source, note, **options: runner.run(write(source, note, **options))
 
 
-def source_of(kind, documents, ended, error=None):
-    """Return a function that makes a source of *documents*, which then raises *error*, or never ends."""
+def test_a_source_that_breaks_off(server, index, ingest):
+    """What came before is written and reported; then its own error comes out."""
 
     async def source():
-        try:
-            for document in documents:
-                yield document
-            if error is not None:
-                raise error
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
+        for document in numbered(texts(130)):
+            yield document
+        raise OSError("disk")
 
-    def blocking():
-        try:
-            yield from documents
-            if error is not None:
-                raise error
-        finally:
-            ended.set()
-
-    return source if kind == "async source" else blocking
-
-
-@pytest.mark.parametrize(
-    ("kind", "error"),
-    [(kind, OSError) for kind in KINDS] + [("async source", asyncio.CancelledError), ("async source", GeneratorExit)],
-)
-def test_a_source_that_breaks_off(server, index, ingest, kind, error):
-    """What came before is written and reported; then its own error comes out."""
     found = []
-    with pytest.raises(error):
-        ingest(source_of(kind, numbered(texts(130)), threading.Event(), error("disk")), found.append)
+    with pytest.raises(OSError, match="disk"):
+        ingest(source(), found.append)
     assert [each.position for each in found] == list(range(130))
     assert len(read_all(server, index)) == 130
 
@@ -80,41 +42,25 @@ class EnoughError(Exception):
     """A caller has had enough reports."""
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_caller_that_stops_early(server, index, ingest, kind):
-    """The source ends, wherever it waits, and no task stays."""
-    ended = threading.Event()
+@pytest.mark.parametrize("stop", [EnoughError, asyncio.CancelledError])
+def test_a_caller_that_stops_early_or_is_cancelled(server, index, ingest, runner, stop):
+    """It ends at once although the source never gives another document; the source is closed, and no task stays."""
+    ended = []
+
+    async def source():
+        try:
+            yield {"_id": "1", "body": texts(1)[0]}
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
 
     def note(report):
-        raise EnoughError
+        if stop is EnoughError:
+            raise EnoughError
+        asyncio.current_task().cancel()
 
-    with pytest.raises(EnoughError):
-        ingest(source_of(kind, numbered(texts(5)), ended), note, batch=1)
-    assert ended.is_set()
-    assert len(read_all(server, index)) == 1
-
-
-def test_a_cancelled_task(server, index, async_client, runner):
-    """It ends at once although its source never gives another document, and the source is closed."""
-    simhash = AsyncSimHashClient(async_client)
-    ended = threading.Event()
-    source = source_of("async source", numbered(texts(3)), ended)
-
-    async def main():
-        written = asyncio.Event()
-
-        async def write():
-            async for _ in simhash.ingest(index, source(), batch=1):
-                written.set()
-
-        task = asyncio.create_task(write())
-        await asyncio.wait_for(written.wait(), 60)
-        task.cancel()
-        await asyncio.wait([task], timeout=60)
-        assert task.cancelled()
-        assert ended.is_set()
-        assert len(asyncio.all_tasks()) == 1
-
-    runner.run(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
-    runner.run(main())
+    with pytest.raises(stop):
+        ingest(source(), note, batch=1)
+    assert ended == [True]
+    assert asyncio.all_tasks(runner.get_loop()) == set()
     assert len(read_all(server, index)) == 1

@@ -5,7 +5,7 @@ import pytest
 from es_simhash import IncompleteSearchError, document_fields
 from es_simhash.lookup import find as module
 from es_simhash.lookup.plan import LookupPlan
-from tests.servers.support import ONE_SHARD, random_texts, read_all, texts
+from tests.servers.support import ON_BOTH, ONE_SHARD, random_texts, read_all, texts
 
 NEAR, FAR = texts(1, seed=9)[0], random_texts(1, 3)[0]
 PLANS = (LookupPlan(3, 4), LookupPlan(3), LookupPlan(3, script=True), LookupPlan(3, 4, script=True))
@@ -24,6 +24,7 @@ def filled(server, call, simhash, index):
     return index
 
 
+@ON_BOTH
 def test_only_what_it_could_match_is_incomplete(server, filled, call, simhash, monkeypatch):
     """It is named there, whatever the plan; all other lookups are complete."""
     for plan in PLANS:

@@ -139,3 +139,5 @@ def test_what_verify_stands_for():
     assert asked_rule(rule, verify=whole) == PairRule(3, 0.7, similar)
     with pytest.raises(InvalidInputError, match="numbers"):
         Verification(numbers="some")
+    with pytest.raises(InvalidInputError, match="a similarity of 0 accepts every text"):
+        Verification(0, numbers="same")
