@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import random
 import secrets
 import tempfile
 import warnings
@@ -22,6 +21,11 @@ from tests.servers.fixtures import Calls, make_client
 from tests.servers.servers import Server
 
 
+def size_of(record: dict[str, Any]) -> int:
+    """Return the size of shingles that an index records, which is all in which schemes differ here."""
+    return record["scheme"]["parameters"]["size"]
+
+
 class Base(RuleBasedStateMachine):
     """One estate, of indices whose names nobody else uses; the test makes subclasses that have a server."""
 
@@ -29,7 +33,6 @@ class Base(RuleBasedStateMachine):
     call: Callable[[Any], Any]
     run: Callable[[Any], Any]
     client_errors: tuple[type[Exception], ...]
-    chance: random.Random  # makes ids for documents that have none
     tally: Counter[str]  # what calls came to, over all examples: a rule that only ever fails shows here
 
     def __init__(self) -> None:
@@ -39,10 +42,8 @@ class Base(RuleBasedStateMachine):
         self.wire = Wire(is_on=False)
         self.faults: list[str] = []  # of the last step
         self.connections: list[Any] = []
-        self.chance.seed(0)
         self.clients: dict[str, Any] = {}
         self.shards: dict[tuple[str, str], int] = {}
-        self.has_template = True  # whether what log rolls over to has our fields
         self.number_of_steps = 0
         self.versions: dict[Place, tuple[int | None, ...]] = {}  # of all documents, before the present step
         self.replication: dict[str, str] = {}  # of a and b, where it is not that of documents
@@ -102,21 +103,21 @@ class Base(RuleBasedStateMachine):
             fields = each["mappings"].get("properties", {}).get("simhash", {}).get("properties", {})
             assert fields.get("fingerprint", {}).get("type", "keyword") == "keyword", f"{name} maps our fields wrongly"
             if fields and not records[name]:
-                records[name] = {"scheme": {"name": REMOVED}}
+                records[name] = {"scheme": {"parameters": {"size": REMOVED}}}
         return records
 
-    def schemes_of(self, where: str) -> dict[str, str]:
-        """Return concrete index to the name of its scheme, for those that have our fields."""
-        return {name: record["scheme"]["name"] for name, record in self.mappings(where).items() if record}
+    def sizes_of(self, where: str) -> dict[str, int]:
+        """Return concrete index to the size of its shingles, which is its scheme, for those that have our fields."""
+        return {name: size_of(record) for name, record in self.mappings(where).items() if record}
 
     def settings_of(self, index: str) -> Settings:
         """Return what decides our fields in a concrete index."""
         record = self._records(f"/{index}").get(index)
-        return Settings(record["scheme"]["name"], "passages" in record) if record else Settings("shingles")
+        return Settings(size_of(record), "passages" in record) if record else Settings(4)
 
     def is_healthy(self, where: str) -> bool:
         """Return whether all it names is there, and agrees on a scheme."""
-        known = set(self.schemes_of(where).values())
+        known = set(self.sizes_of(where).values())
         return len(known) == 1 and REMOVED not in known and all(map(self.mappings, where.split(",")))
 
     def has_text_fields(self, where: str) -> bool:
@@ -148,7 +149,7 @@ class Base(RuleBasedStateMachine):
         """Make everything visible, and compare all of it with the model."""
         self.server.request("POST", f"/{self.base}-*/_refresh")
         seen = self.visible("*")
-        self.model.check(seen, is_all=True)
+        self.model.check(seen)
         return seen
 
     def seen_in(self, where: str) -> list[Seen]:

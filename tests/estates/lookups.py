@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from hypothesis import note, strategies as st
@@ -11,7 +10,7 @@ from hypothesis.stateful import rule
 
 from tests.estates.base import Base
 from tests.estates.model import Seen, distance, fingerprint, similarity
-from tests.estates.values import IDS, REMOVED, clients, distances, looked_at, texts
+from tests.estates.values import REMOVED, clients, distances, looked_at, texts
 
 
 class Lookups(Base):
@@ -24,14 +23,7 @@ class Lookups(Base):
         text=texts,
         max_distance=st.one_of(distances, distances, st.just(64)),
         options=st.fixed_dictionaries(
-            {},
-            optional={
-                "n": st.integers(0, 3),
-                "size": st.integers(1, 5),
-                "exclude_ids": st.lists(st.sampled_from(IDS), max_size=3),
-                "routing": st.sampled_from(("r1", "r2")),
-                "verify": st.sampled_from((0, 0.5, 0.8)),
-            },
+            {}, optional={"routing": st.sampled_from(("r1", "r2")), "verify": st.sampled_from((0, 0.5, 0.8))}
         ),
     )
     def look_up(self, who, where, kind, text, max_distance, options) -> None:
@@ -42,32 +34,24 @@ class Lookups(Base):
         self, who: str, where: str, kind: str, text: str, max_distance: int, options: dict[str, Any]
     ) -> None:
         """Look up, and compare with what is near of all that a search shows."""
-        known = set(self.schemes_of(where).values()) - {REMOVED}
-        fits = self._condition(options)
-        bits = fingerprint(text, min(known, default="shingles"))
+        known = set(self.sizes_of(where).values()) - {REMOVED}
+        bits = fingerprint(text, min(known, default=4))
         if kind == "fingerprint":
             options.pop("verify", None)
-        bound = options.get("verify")
-        if bound is not None:  # the nearest are then the nearest among the verified
-            options.pop("size", None)
         # In a lookup by document, routing names the document and restricts nothing.
         seen = self.visible(where, None if kind == "of" else options.get("routing"))
-        own = ""
+        own, is_ambiguous = "", False
         if kind == "of":
-            holders = [each for each in seen if each.doc.fingerprint is not None]
-            if not holders:
-                return
-            own = min(each.place.id for each in holders)
+            own = min((each.place.id for each in seen if each.doc.fingerprint is not None), default="")
             every = [each.doc for each in meant_by(seen, own, options)]
-            meant = [each for each in every if each.fingerprint is not None]
+            meant = {each.fingerprint for each in every} - {None}
             if not meant:
                 return
-            bits = min(each.fingerprint for each in meant)
-            text = min(each.source["body"] for each in meant)
+            bits, is_ambiguous = min(meant), len(meant) > 1
+            text = min(each.source["body"] for each in every if each.fingerprint is not None)
             # Which text is meant is not known, also where one of the documents has no fingerprint.
             if len({str(each.source.get("body")) for each in every}) > 1:
                 options.pop("verify", None)
-                bound = None
         if bits is None and kind == "fingerprint":
             return
         method, args = {
@@ -76,11 +60,9 @@ class Lookups(Base):
             "many": ("find_near_dups_many", {"texts": [text, text]}),
             "of": ("find_near_dups_of", {"id": own}),
         }[kind]
-        # A text without features is near to nothing, wherever it is looked for.
-        # Nor is the server asked for it; of an index that is gone the client may remember another scheme.
-        has_features = bits is not None and all(fingerprint(text, each) for each in known or ("shingles", "keywords"))
-        must_fail = has_features and (len(known) > 1 or not all(map(self.mappings, where.split(","))))
-        may_fail = not self.is_healthy(where) or (kind == "of" and self._is_ambiguous(where, own, options))
+        # A text without features is near to nothing, wherever it is looked for; nor is the server asked for it.
+        must_fail = bits is not None and (len(known) > 1 or not all(map(self.mappings, where.split(","))))
+        may_fail = not self.is_healthy(where) or is_ambiguous
         answer, error = self.ask(
             who, method, self.name(where), max_distance=max_distance, may_fail=may_fail, **args, **options
         )
@@ -89,11 +71,11 @@ class Lookups(Base):
         around = [
             (each.place.index, each.place.id, distance(bits, each.doc.fingerprint), each.doc.source["body"])
             for each in seen
-            if bits is not None and each.doc.fingerprint is not None and fits(each)
+            if bits is not None and each.doc.fingerprint is not None
         ]
         around = [each for each in around if each[2] <= max_distance]
+        bound = options.get("verify")
         near = [each[:3] for each in around if bound is None or similarity(text, each[3]) >= bound]
-        size = options.get("size")
         for each in answer if kind == "many" else [answer]:
             if isinstance(each, Exception):
                 assert may_fail or self.faults, repr(each)
@@ -103,62 +85,16 @@ class Lookups(Base):
             assert not must_fail or not is_complete, f"an answer though the schemes are {known}"
             # A document whose text could not be compared is kept, and the answer names it.
             is_compared = is_complete and not getattr(each, "unverified", ())
-            judge(
-                each,
-                near,
-                allowed=near if is_compared else [found[:3] for found in around],
-                is_complete=is_complete,
-                size=size,
-                without=own,
-            )
+            allowed = Counter(near if is_compared else [found[:3] for found in around])
+            found = Counter((one.index, one.id, one.distance) for one in each)
+            note(f"  found {sorted(found.elements())}")
+            assert found <= allowed, f"found, and not near: {found - allowed}"
+            others = Counter(one for one in near if one[1] != own)
+            assert not is_complete or others <= found, f"near, and not found: {others - found}"
             self.tally[f"lookups that found {'some' if near else 'none'}"] += 1
-
-    def _is_ambiguous(self, where: str, id: str, options: dict[str, Any]) -> bool:
-        """Return whether documents of that id differ: of all shards, unless one has the routing value that is given."""
-        meant = meant_by(self.visible(where), id, options)
-        return len({each.doc.fingerprint for each in meant} - {None}) > 1
-
-    def _condition(self, options: dict[str, Any]) -> Callable[[Seen], bool]:
-        """Put the filter into *options*, and return whether they let a document through."""
-        n = options.pop("n", None)
-        if n is not None:
-            options["filter"] = {"term": {"n": n}}
-        excluded = options.get("exclude_ids", ())
-
-        def fits(each: Seen) -> bool:
-            return each.place.id not in excluded and (n is None or each.doc.source.get("n") == n)
-
-        return fits
 
 
 def meant_by(seen: list[Seen], id: str, options: dict[str, Any]) -> list[Seen]:
     """Return the documents of that id with the routing value that is given, else all of them."""
     copies, routing = [each for each in seen if each.place.id == id], options.get("routing")
     return [each for each in copies if routing is not None and each.doc.routing == routing] or copies
-
-
-def judge(
-    answer: Any,
-    near: list[tuple[str, str, int]],
-    *,
-    allowed: list[tuple[str, str, int]],
-    is_complete: bool,
-    size: int | None,
-    without: str,
-) -> None:
-    """
-    Compare an answer with (index, id, distance) of all that is near; *without* is the id asked about.
-
-    Those *allowed* may be found: the same, and where texts were not read, all within the distance.
-    """
-    found = Counter((each.index, each.id, each.distance) for each in answer)
-    everything = Counter(allowed)
-    others = Counter(each for each in near if each[1] != without)
-    note(f"  found {sorted(found.elements())}")
-    assert found <= everything, f"found, and not near: {found - everything}"
-    if is_complete and size is None:
-        assert others <= found, f"near, and not found: {others - found}"
-    elif is_complete:
-        told = sorted(each[2] for each in found.elements())
-        least = sorted(each[2] for each in others.elements())[:size]
-        assert without or told == least, f"the nearest {size} are at {least}, not at {told}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -27,14 +26,13 @@ WORDS = (
 WORDS += (" ".join(WORDS[:2]), " ".join(WORDS))  # the first stands in the second, in runs of 100 letters
 OTHERS = ("red", "seven", "wooden", "quiet")
 BLANK = "…"
-STOPS = "it is of the and"  # letters, and no keywords
 GROUPED = ("group", "duplicate_of", "distance")
 
 
 def write_text(template: int, edits: Sequence[tuple[int, int]]) -> str:
-    """Return a text a few bits away from others of its template; -1 has no features at all, -2 no keywords."""
+    """Return a text a few bits away from others of its template; -1 has no features at all."""
     if template < 0:
-        return BLANK if template == -1 else STOPS
+        return BLANK
     words = WORDS[template].split()
     for place, word in edits:
         words[place % len(words)] = OTHERS[word % len(OTHERS)]
@@ -42,29 +40,21 @@ def write_text(template: int, edits: Sequence[tuple[int, int]]) -> str:
 
 
 @functools.cache
-def fingerprint(text: str, scheme: str) -> int | None:
+def fingerprint(text: str, size: int) -> int | None:
     """Return the fingerprint by the slow oracle."""
-    if scheme == "keywords":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of jieba's own modules
-            found = dict(reference.keywords(text))
-        # All words here have one IDF, so the smallest weight is that of one word: jieba divides by their number.
-        number = round(sum(found.values()) / min(found.values())) if found else 0
-        hashes = [reference.hash_bytes(word.encode()) for word in found]
-        return reference.simhash(hashes, [weight * number for weight in found.values()]) if found else None
-    return reference.fingerprint(text)
+    return reference.fingerprint(text, size=size)
 
 
 class Settings(NamedTuple):
-    """What decides our fields of a text: the name of the scheme, and whether there are passages."""
+    """What decides our fields of a text: the size of shingles, and whether there are passages."""
 
-    scheme: str
+    size: int
     passages: bool = False
 
     def give(self, doc: Doc) -> Doc:
         """Return *doc* with the fields of its present text."""
         text = doc.source["body"]
-        return replace(doc, fingerprint=fingerprint(text, self.scheme), passages=self._terms(text))
+        return replace(doc, fingerprint=fingerprint(text, self.size), passages=self._terms(text))
 
     @functools.cache  # noqa: B019 -- of a few short texts
     def _terms(self, text: str) -> tuple[str, ...]:
@@ -131,18 +121,9 @@ def see(hit: Mapping[str, Any], shard: int) -> Seen:
 
 @dataclass
 class Model:
-    """
-    What may be in the estate: for each place every state it may be in; one where nothing went wrong.
+    """What may be in the estate: for each place every state it may be in; one where nothing went wrong."""
 
-    Attributes:
-        states:
-            From place to states; ``None`` among them: perhaps nothing is there.
-        loose:
-            Documents without an id that may have been written, each at most once.
-    """
-
-    states: dict[Place, list[Doc | None]] = field(default_factory=dict)
-    loose: list[Doc] = field(default_factory=list)
+    states: dict[Place, list[Doc | None]] = field(default_factory=dict)  # None among them: perhaps nothing is there
 
     def change(self, place: Place, new: Callable[[Doc | None], Doc | None], *, is_sure: bool = True) -> None:
         """Let the document at *place* become what *new* makes of it; perhaps, where that is not sure."""
@@ -150,8 +131,8 @@ class Model:
         after = [new(each) for each in before]
         self.states[place] = list(dict.fromkeys(after if is_sure else [*before, *after]))
 
-    def check(self, seen: Iterable[Seen], *, is_all: bool) -> None:
-        """Compare with what the server shows of these places, or of all; then nothing is uncertain any more."""
+    def check(self, seen: Iterable[Seen]) -> None:
+        """Compare with what the server shows of all places; then nothing is uncertain any more."""
         shown = {each.place: each.doc for each in seen}
         for place, states in list(self.states.items()):
             found = shown.pop(place, None)
@@ -159,12 +140,7 @@ class Model:
             self.states[place] = [found]
             if found is None:
                 del self.states[place]
-        for place, found in shown.items():
-            assert found in self.loose, f"{place} is {found}, and nobody wrote that, or not twice"
-            self.loose.remove(found)
-            self.states[place] = [found]
-        if is_all:
-            self.loose.clear()
+        assert not shown, f"nobody wrote {shown}"
 
     def drop(self, index: str) -> None:
         """Forget an index that is deleted."""

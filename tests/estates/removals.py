@@ -1,4 +1,4 @@
-"""Steps of a removal: plan, apply, restore; groups taken away."""
+"""Steps of a removal: plan, apply, restore."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,10 @@ from hypothesis.stateful import rule
 
 from es_simhash import GuardRailError
 from es_simhash.removal.losses import LOSSLESS, TAKEN_IN
+from tests.estates.base import size_of
 from tests.estates.groups import Groups
 from tests.estates.model import Doc, Place, Seen, canonicals, see, similarity
-from tests.estates.values import FEW, GROUPING, REMOVED, clients, groupings, looked_at, planned
+from tests.estates.values import FEW, GROUPING, REMOVED, clients, groupings, planned
 from tests.servers.removals import lines_of
 
 backwards = st.sampled_from((0, 0, 0, 1, 2, 3))  # the latest plan first
@@ -32,10 +32,8 @@ class Planned:
 
     where: str
     path: Path
-    max_share: float
-    n: int | None  # the duplicates have it
     uuids: dict[str, str]
-    schemes: dict[str, str]
+    sizes: dict[str, int]
     lines: list[tuple[Place, Place]]  # the document that goes, the one that stays
     seen: dict[Place, Seen]  # all of them, as they were compared
     removed: dict[Place, Seen] = field(default_factory=dict)  # as they were when they were deleted
@@ -64,82 +62,59 @@ class Removals(Groups):
         where=planned,
         also=st.sampled_from(((), TAKEN_IN)),
         grouping=groupings,
-        max_share=st.sampled_from((1.0, 1.0, 0.5, 0.2)),
-        n=st.sampled_from((None, None, 0, 1)),
-        limit=st.sampled_from((None, None, None, 2)),
         further=st.integers(0, 2),
     )
-    def plan(self, who, where, also, grouping, max_share, n, limit, further) -> None:
+    def plan(self, who, where, also, grouping, further) -> None:
         """A plan has the duplicates that the model has."""
         seen = self.seen_in(where)
         applied = {**GROUPING, **grouping, "similarity": SIMILARITY}
-        asked = {key: applied[key] for key in ("max_distance", "canonical")}
-        options = {**asked, "verify": SIMILARITY, "also": also}
-        options |= {} if n is None else {"filter": {"term": {"n": n}}}
+        options = {key: applied[key] for key in ("max_distance", "canonical")}
+        options |= {"verify": SIMILARITY, "also": also, "max_share": 1.0}
         path = Path(tempfile.mkdtemp(dir=self.folder.name)) / "removal.db"
-        report, error = self.ask(
-            who, "plan_removal", self.name(where), path, max_share=max_share, limit=limit, **options, may_fail=True
-        )
+        report, error = self.ask(who, "plan_removal", self.name(where), path, **options, may_fail=True)
         cannot = self.may_be_refused(where, {"canonical": applied["canonical"]})
         cannot |= not self.has_text_fields(where)
         if error is not None:
             assert cannot or self.faults, error
             return
-        fits = {each.place for each in seen if n is None or each.doc.source["n"] == n}
         [header], *rest = _rows(path, "SELECT header FROM removal"), _rows(path, LINES)
         header, lines = json.loads(header[0]), [json.loads(line) for (line,) in rest[0]]
         pairs = [(self._place_of(line), self._place_of(line["canonical"])) for line in lines]
         going = [pair for pair, line in zip(pairs, lines, strict=True) if line["loss"] in (*LOSSLESS, *also)]
         docs = {each.place: each for each in seen}
-        schemes = self.schemes_of(where)
-        planned = Planned(where, path, max_share, n, header["index_uuids"], schemes, going, docs)
+        planned = Planned(where, path, header["index_uuids"], self.sizes_of(where), going, docs)
         assert (len(going), len(lines)) == (report.count, report.count + report.held)
-        is_excess = len(going) > Fraction(str(max_share)) * len(seen)
-        assert bool(report.excess) == is_excess, f"{len(going)} of {len(seen)}: {report.excess}"
-        assert {place for place, _ in pairs} <= fits
-        answers = self._duplicates(seen, applied, fits)
+        answers = self._duplicates(seen, applied)
         # What could not be read through a faulty wire is left out.
         assert any(
-            dict(pairs).items() <= each.items()
-            and (self.faults or len(pairs) == len(each) or (limit is not None and len(going) == limit < len(each)))
-            for each in answers
+            dict(pairs).items() <= each.items() and (self.faults or len(pairs) == len(each)) for each in answers
         ), f"planned {pairs} of {answers[0]}"
         self.plans.append(planned)
         self.tally[f"plans of {'some' if going else 'no'} removals"] += 1
         if further > 0:
-            self.apply(who, 0, None, None)
+            self.apply(who, 0, None)
         if further > 1:
-            self.restore(who, 0, dry_run=False)
+            self.restore(who, 0)
 
     def _place_of(self, line: dict[str, Any]) -> Place:
         return self.place(*map(line.get, ("index", "id", "routing")))
 
-    def _duplicates(self, seen: list[Seen], grouping: dict[str, Any], fits: set[Place]) -> list[dict[Place, Place]]:
+    def _duplicates(self, seen: list[Seen], grouping: dict[str, Any]) -> list[dict[Place, Place]]:
         """Return the duplicates that a plan may have, each with its canonical."""
-        docs = {each.place: each for each in seen}
-        bound = grouping["similarity"]
-
-        def is_compared(place: Place, canonical: Place) -> bool:
-            return similarity(*(docs[each].doc.source["body"] for each in (place, canonical))) >= bound
-
+        texts = {each.place: each.doc.source["body"] for each in seen}
         return [
             {
                 place: canonical.place
                 for place, canonical in answer.items()
-                if canonical.place != place and place in fits and is_compared(place, canonical.place)
+                if canonical.place != place and similarity(texts[place], texts[canonical.place]) >= SIMILARITY
             }
             for answer in canonicals(seen, grouping)
         ]
 
     # What an apply must do
 
-    @rule(
-        who=clients,
-        number=backwards,
-        stop=st.sampled_from((None, None, 2, 5, 8, 12)),
-        allowed=st.sampled_from((None, None, 1.0)),
-    )
-    def apply(self, who, number, stop, allowed) -> None:
+    @rule(who=clients, number=backwards, stop=st.sampled_from((None, None, 2, 5, 8, 12)))
+    def apply(self, who, number, stop) -> None:
         """What fits the plan is deleted, no more; a run that was stopped is finished by another."""
         if not self.plans:
             return
@@ -147,21 +122,19 @@ class Removals(Groups):
         before = self.look()
         expected = self._expected(plan, before)
         left = sum(each == "deleted" and place in {s.place for s in before} for (place, _), each in expected)
-        shown = [each for each in before if self._shows(plan, each)]
         same = sum(self._is_same(plan, place, before) for place, _ in plan.lines)
-        is_excess = same > Fraction(str(plan.max_share if allowed is None else allowed)) * len(shown)
+        is_excess = same > sum(self._shows(plan, each) for each in before)
         self.tally[f"lines to delete: {'some' if left else 'none'}"] += 1
         if stop is not None:
             self.wire.left = stop
-            how = {"max_share": allowed}
-            _, error = self.ask("wired", "apply_removal", plan.path, **how, may_fail=is_excess)
+            _, error = self.ask("wired", "apply_removal", plan.path, may_fail=is_excess)
             self.wire.left = None
             if error is not None:
                 for (place, _), action in expected:
                     if action != "kept":
                         self.model.change(place, self._outcome(plan, place, action, before), is_sure=False)
                 self._note_removed(plan, before, self.look())
-        records, error = self.ask(who, "apply_removal", plan.path, max_share=allowed, may_fail=True)
+        records, error = self.ask(who, "apply_removal", plan.path, may_fail=True)
         assert error is None or self.faults or is_excess, error
         assert error is None or self.faults or isinstance(error, GuardRailError), error
         is_certain = not self.faults
@@ -196,13 +169,12 @@ class Removals(Groups):
         decided = [(each.doc.routing, each.doc.source["body"]) for each in (found, then)]
         return decided[0] == decided[1]
 
-    def _fits(self, plan: Planned, place: Place, now: Iterable[Seen], *, n: int | None) -> bool:
+    def _fits(self, plan: Planned, place: Place, now: Iterable[Seen]) -> bool:
         """Return whether a document is as planned, and where it was written, still what the plan is about."""
         if not self._is_same(plan, place, now):
             return False
         [found] = [each for each in now if each.place == place]
-        is_about = self._shows(plan, found) and (n is None or found.doc.source["n"] == n)
-        return found.version == plan.seen[place].version or is_about
+        return found.version == plan.seen[place].version or self._shows(plan, found)
 
     def _stands(self, plan: Planned, index: str) -> bool:
         return self._uuids(plan).get(index) == plan.uuids[index]
@@ -222,7 +194,7 @@ class Removals(Groups):
             if {place.index, canonical.index} <= standing:
                 if place not in there and place in plan.removed:
                     action = "deleted" if canonical in there else "restored"
-                elif self._fits(plan, place, now, n=plan.n) and self._fits(plan, canonical, now, n=None):
+                elif self._fits(plan, place, now) and self._fits(plan, canonical, now):
                     action = "deleted"
             expected.append(((place, canonical), action))
         return expected
@@ -233,13 +205,9 @@ class Removals(Groups):
         ]
         return (lambda _: None) if action == "deleted" else (lambda _: doc)
 
-    def _archived(self, plan: Planned) -> list[dict[str, Any]]:
-        """Return the documents that were archived, read by nothing of ours."""
-        return lines_of(plan.path)
-
     def _last(self, plan: Planned) -> dict[tuple[str, str, str | None], dict[str, Any]]:
-        """Return the last text of each document that was archived, in the order of these texts."""
-        lines = self._archived(plan)
+        """Return the last text of each document that was archived, in their order, read by nothing of ours."""
+        lines = lines_of(plan.path)
         last = {(line["_index"], line["_id"], line["_routing"]): number for number, line in enumerate(lines)}
         return {key: lines[number] for key, number in sorted(last.items(), key=lambda item: item[1])}
 
@@ -268,47 +236,38 @@ class Removals(Groups):
         recorded = [self._records(f"/{name}").get(name, {}) for name in names]
         found = [each.get("grouping") for each in recorded]
         is_judged = bool(found) and None not in found and all(each == found[0] for each in found)
-        is_judged &= len({each["scheme"]["name"] for each in recorded}) == 1 if is_judged else False
+        is_judged &= len({size_of(each) for each in recorded}) == 1 if is_judged else False
         self.judge_survivors(one, two, found[0] if is_judged else None)
 
     # What a restore must do
 
-    @rule(who=clients, number=backwards, dry_run=st.sampled_from((False, False, False, True)))
-    def restore(self, who, number, dry_run) -> None:
+    @rule(who=clients, number=backwards)
+    def restore(self, who, number) -> None:
         """What was archived is there again, exactly, where it is missing; nothing else changes but groups."""
-        plans = [each for each in self.plans if self._archived(each)]
+        plans = [each for each in self.plans if lines_of(each.path)]
         if not plans:
             return
         plan = plans[-1 - number % len(plans)]
         lines = list(self._last(plan).values())
         before = self.look()
         there = {each.place: each for each in before}
-        records, error = self.ask(who, "restore", plan.path, dry_run=dry_run, may_fail=not self._is_restorable(plan))
+        is_restorable = all(self._is_as_planned(plan, name) for name in plan.uuids)
+        records, error = self.ask(who, "restore", plan.path, may_fail=not is_restorable)
         for number, line in enumerate(lines):
             record = records[number] if number < len(records or ()) else None
-            self._believe_restored(plan, line, record, there, dry_run=dry_run)
+            self._believe_restored(plan, line, record, there)
         assert error or len(records) == len(lines)
         after = self.look()
-        raws = {each.place: each.raw for each in after}
-        if dry_run:
-            assert raws == {each.place: each.raw for each in before}
-            return
         self._judge_unseen(plan, before, after, by_name=True)
         if error is None and not self.faults:
             self._judge_groups(plan, before, after, by_name=True)
 
-    def _is_restorable(self, plan: Planned) -> bool:
-        """Return whether all indices of a plan are there, and agree on how documents are grouped."""
-        return all(self._is_as_planned(plan, name) for name in plan.uuids)
-
     def _is_as_planned(self, plan: Planned, index: str) -> bool:
         """Return whether an index is the one that was planned, and has the scheme that it had."""
-        scheme = self._records(f"/{index}").get(index, {}).get("scheme", {}).get("name", REMOVED)
-        return self._stands(plan, index) and scheme == plan.schemes.get(index)
+        record = self._records(f"/{index}").get(index)
+        return self._stands(plan, index) and (size_of(record) if record else REMOVED) == plan.sizes.get(index)
 
-    def _believe_restored(
-        self, plan: Planned, line: dict[str, Any], record: Any, there: dict[Place, Seen], *, dry_run: bool
-    ) -> None:
+    def _believe_restored(self, plan: Planned, line: dict[str, Any], record: Any, there: dict[Place, Seen]) -> None:
         """Let the model have what *record* says of a *line* of the file, after judging that."""
         is_stream = line["_index"].startswith(".ds-")
         [mapped] = [self._records(f"/{line['_index']}").get(line["_index"])]
@@ -320,29 +279,11 @@ class Removals(Groups):
         present = there.get(place)
         if record is not None and not self.faults and not is_stream:
             same = present is not None and present.doc.user == doc.user
-            wanted = ("exists" if same else "differs") if present else ("would restore" if dry_run else "restored")
+            wanted = ("exists" if same else "differs") if present else "restored"
             is_own = self._is_as_planned(plan, line["_index"])
             may_differ = not is_own and (present is None or record.action == "refused")
             assert record.action == wanted or may_differ, f"{record}, and not {wanted}"
         if record is None or record.action == "restored" or self.faults:
             is_sure = record is not None and record.action == "restored"
-            if not dry_run and (present is None or is_sure):
+            if present is None or is_sure:
                 self.model.change(place, lambda _: doc, is_sure=is_sure)
-
-    # Groups taken away
-
-    @rule(who=clients, where=looked_at)
-    def remove_groups(self, who, where) -> None:
-        """Groups go, of what the name shows and of nothing else."""
-        before = self.look()
-        shown = {each.place for each in self.visible(where)}
-        _, error = self.ask(who, "remove_fields", self.name(where), groups_only=True, may_fail=True)
-        assert error is None or self.faults or where == "few" or not self.is_healthy(where), error
-        after = {each.place: each for each in self.look()}
-        for each in before:
-            own = after[each.place]
-            if each.place not in shown:
-                assert own == each, f"{own} was {each}, and {where} hides it"
-            elif error is None and not self.faults:
-                left = {"group", "duplicate_of", "distance"} & set(own.ours)
-                assert not left, f"{own} has {left}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -21,16 +20,14 @@ EXTRAS = {
     "odd": {"other": {"a.b": 1, "c": [None, 1.0, 2**60, "\u2028 ü"], "d": {}}},
     "lists": {"tags": ["x", "x"], "note": None, "empty": []},
 }
-CHANGED = "a pipeline of the server has written this text into the document"
-PIPELINES = {"drops": {"drop": {}}, "changes": {"set": {"field": "body", "value": CHANGED}}}
 FEW = 1  # the alias few shows documents whose n is at most this
-REMOVED = "none any more"  # the scheme of an index that our fields were taken out of
+REMOVED = 0  # what stands for the size of shingles of an index that our fields were taken out of
 IDS = tuple(f"d{number}" for number in range(12))
 WRITTEN = ("written", "tagged")
 
 texts = st.builds(
     write_text,
-    st.sampled_from((0, 0, 0, 1, 2, 3, 3, 4, -1, -2)),
+    st.sampled_from((0, 0, 0, 1, 2, 3, 3, 4, -1)),
     st.one_of(st.just([]), st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3)), max_size=2)),
 )
 clients = st.sampled_from(("one", "two", "async", "wired", "wired", "async wired"))
@@ -38,11 +35,9 @@ routings = st.sampled_from((None, None, "r1", "r2"))
 written_to = st.sampled_from(("a", "b", "log", "stream"))
 looked_at = st.sampled_from(("a", "b", "log", "stream", "both", "few", "a,log", "*"))
 planned = st.sampled_from(("a", "a", "few", "few", "both", "log", "stream", "*"))
-schemes = st.sampled_from(("shingles", "shingles", "keywords"))
+sizes = st.sampled_from((4, 4, 5))
 distances = st.integers(0, 12)
 policies = st.sampled_from(("tag", "tag", "tag", "skip", None))
-# Starting processes takes a second or two: `make test` starts none.
-workers = st.sampled_from((*[None] * 15, 2)) if "ES_SIMHASH_ESTATES_SECONDS" in os.environ else st.none()
 # How an ingest looks up, and how many documents a batch has.
 ways = st.sampled_from((("server", 500), ("memory", 500), ("memory", 2)))
 GROUPING = {"rule": "star", "max_distance": 3, "canonical": ["simhash.at"], "similarity": None}
@@ -55,38 +50,34 @@ class Write(NamedTuple):
     """A document that our ingest is given."""
 
     kind: str
-    id: str | None
+    id: str
     text: str
     routing: str | None
     n: int
     extra: str
-    pipeline: str = ""
 
     def source(self) -> dict[str, Any]:
         """Return the document, or the part of it that is updated."""
         changed = {"body": self.text, "n": self.n}
-        return (
-            changed
-            if self.kind == "update"
-            else {"@timestamp": "2026-01-01T00:00:00Z", **changed, **EXTRAS[self.extra]}
-        )
+        if self.kind == "update":
+            return changed
+        return {"@timestamp": "2026-01-01T00:00:00Z", **changed, **EXTRAS[self.extra]}
 
     def action(self) -> dict[str, Any]:
         """Return the action of a bulk helper."""
-        header = {"_op_type": self.kind, "_id": self.id, "_routing": self.routing, "pipeline": self.pipeline}
-        header = {key: value for key, value in header.items() if value not in (None, "")}
+        header = {"_op_type": self.kind, "_id": self.id, "_routing": self.routing}
+        header = {key: value for key, value in header.items() if value is not None}
         return {**header, "doc" if self.kind == "update" else "_source": self.source()}
 
 
 writes = st.builds(
     Write,
     st.sampled_from(("index", "index", "index", "create", "update")),
-    st.sampled_from((None, *IDS)),
+    st.sampled_from(IDS),
     texts,
     routings,
     st.integers(0, 3),
     st.sampled_from(tuple(EXTRAS)),
-    st.sampled_from(("", "", "", *PIPELINES)),
 )
 
 
@@ -95,9 +86,9 @@ def settings(shards: int) -> dict[str, Any]:
     return {"number_of_shards": shards, "number_of_replicas": 0, "refresh_interval": "-1"}
 
 
-def mappings(scheme: str) -> dict[str, Any]:
+def mappings() -> dict[str, Any]:
     """Return a mapping with our fields, as a template has it."""
-    ours = build_mapping(scheme=scheme, text_field="body")
+    ours = build_mapping(text_field="body")
     return {**ours, "properties": {**ours["properties"], **FIELDS}}
 
 

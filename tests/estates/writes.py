@@ -12,7 +12,6 @@ from hypothesis.stateful import rule
 from tests.estates.base import Base
 from tests.estates.model import Doc, Place, Seen, Settings, distance, fingerprint, is_near, to_user
 from tests.estates.values import (
-    CHANGED,
     REMOVED,
     WRITTEN,
     Write,
@@ -21,7 +20,6 @@ from tests.estates.values import (
     looked_at,
     policies,
     ways,
-    workers,
     writes,
     written_to,
 )
@@ -36,10 +34,9 @@ class Writes(Base):
         given=st.lists(writes, min_size=1, max_size=6),
         on_duplicate=policies,
         grouping=groupings,
-        workers=workers,
         way=ways,
     )
-    def ingest(self, who, where, given, on_duplicate, grouping, workers, way=("server", 500)) -> None:
+    def ingest(self, who, where, given, on_duplicate, grouping, way=("server", 500)) -> None:
         """Write documents, and believe each report."""
         records = self.mappings(where)
         # What a search shows and is still so; the rest changes once ingest makes it visible.
@@ -50,11 +47,10 @@ class Writes(Base):
         if on_duplicate is None or any("grouping" in each for each in records.values()):
             grouping = {}
         given = [self._adapted(each, where) for each in given]
-        is_refused = self.name(where).endswith("log") and not self.has_template
-        may_fail = not self.is_healthy(where) or is_refused or not self.has_text_fields(where)
+        may_fail = not self.is_healthy(where) or not self.has_text_fields(where)
         actions = [each.action() for each in given]
         lookups, batch = way
-        options = {"on_duplicate": on_duplicate, "workers": workers, "lookups": lookups, "batch": batch}
+        options = {"on_duplicate": on_duplicate, "lookups": lookups, "batch": batch}
         reports, error = self.ask(who, "ingest", self.name(where), actions, **options, may_fail=may_fail, **grouping)
         if not records:
             assert error is not None
@@ -73,22 +69,17 @@ class Writes(Base):
         if error is None and on_duplicate is not None and not self.faults:
             grouping = self.mappings(where)[index]["grouping"]
             self._judge_decisions(
-                grouping, before, prints, zip(given, reports, strict=True), settings.scheme, on_duplicate
+                grouping, before, prints, zip(given, reports, strict=True), settings.size, on_duplicate
             )
 
     def _adapted(self, write: Write, where: str) -> Write:
         """Return *write* as *where* can take it: a data stream only takes new documents, without routing."""
-        if write.id is None and write.kind == "update":
-            write = write._replace(kind="index")
-        if self.name(where).endswith("stream"):
-            write = write._replace(kind="create", routing=None)
-        if write.kind == "update" or self.server.product == "elasticsearch":  # it has no processors here
-            return write._replace(pipeline="")
-        return write._replace(pipeline=write.pipeline and f"{self.base}-{write.pipeline}")
+        is_stream = self.name(where).endswith("stream")
+        return write._replace(kind="create", routing=None) if is_stream else write
 
     def _believe(self, write: Write, report: Any, index: str, settings: Settings, *, is_written_late: bool) -> None:
         """Let the model become what *report* says of *write*; without a report, anything may have happened."""
-        bits = fingerprint(write.text, settings.scheme)
+        bits = fingerprint(write.text, settings.size)
 
         def new(old: Doc | None) -> Doc | None:
             if write.kind == "update":
@@ -100,15 +91,13 @@ class Writes(Base):
                 return changed and settings.give(changed)
             if old and write.kind == "create":
                 return old
-            made = settings.give(Doc(to_user(write.source()), routing=write.routing))
-            changes = {"body": CHANGED} if write.pipeline.endswith("changes") else {}
-            return replace(made, user=to_user(write.source() | changes))
+            return settings.give(Doc(to_user(write.source()), routing=write.routing))
 
         if report is not None and report.action == "skipped":
             return
         if report is not None and report.action == "unchanged":  # nothing was created, and nothing was missing
             same = [to_user(write.source()), bits]
-            place = self.place(index, write.id or report.id, write.routing)
+            place = self.place(index, write.id, write.routing)
             states = self.model.states.get(place, [None])
             assert write.kind == "create", report
             if self.faults and None in states:  # it may be there because the wire sent this write twice
@@ -116,18 +105,11 @@ class Writes(Base):
                 states = self.model.states[place]
             assert same in [[each.user, each.fingerprint] for each in states if each], report
             return
-        if write.pipeline.endswith("drops"):
-            assert self.faults or report is None or report.action == "dropped", report
-            return
-        id_ = write.id or (report and report.id)
         is_written = report is not None and report.action in WRITTEN
         if is_written:
             told = (report.id, report.index, report.fingerprinted)
-            assert told == (id_, index, bits is not None), report
-        if not is_written and id_ is None:
-            self.model.loose.append(new(None))
-            return
-        place = self.place(index, id_, write.routing)
+            assert told == (write.id, index, bits is not None), report
+        place = self.place(index, write.id, write.routing)
         exists = self.model.states.get(place, [None])
         if is_written and not self.faults:
             assert write.kind != "create" or None in exists, f"{report}, though it was there"
@@ -145,7 +127,7 @@ class Writes(Base):
         before: list[Seen],
         prints: dict[str, set[int]],
         written: Iterable[tuple[Write, Any]],
-        scheme: str,
+        size: int,
         policy: str,
     ) -> None:
         """Judge what ingest took for duplicates: by what was visible before, and what each id has had, *prints*."""
@@ -163,16 +145,15 @@ class Writes(Base):
             if "group" in each.ours and "duplicate_of" not in each.ours
         }
         for write, report in written:
-            own = fingerprint(write.text, scheme)
-            if own is not None and report.id is not None:
+            own = fingerprint(write.text, size)
+            if own is not None:
                 prints.setdefault(report.id, set()).add(own)
         for write, report in written:
-            own = fingerprint(write.text, scheme)
+            own = fingerprint(write.text, size)
             if own is not None and report.action in ("tagged", "skipped"):
                 canonical = named.get(report.canonical, report.canonical)
                 bits = {distance(own, each) for each in prints.get(canonical, ())}
-                is_loose = canonical not in prints and self.model.loose  # the server gave it its id
-                assert report.distance in bits or is_loose, f"{report}: {sorted(bits)}"
+                assert report.distance in bits, f"{report}: {sorted(bits)}"
                 assert report.canonical != report.id or len(self._places(report.id)) > 1, f"{report}: of itself"
                 assert report.distance <= grouping["max_distance"], report
             if own is not None and report.action == "written":
@@ -192,13 +173,13 @@ class Writes(Base):
 
             self.model.change(each.place, new, is_sure=is_sure)
 
-    @rule(who=clients, where=looked_at, dry_run=st.sampled_from((False, False, True)), workers=workers)
-    def backfill(self, who, where, dry_run, workers) -> None:
+    @rule(who=clients, where=looked_at, dry_run=st.sampled_from((False, False, True)))
+    def backfill(self, who, where, dry_run) -> None:
         """Every document gets the fingerprint of its present text."""
         self.look()
-        known = set(self.schemes_of(where).values())
+        known = set(self.sizes_of(where).values())
         may_fail = len(known) > 1 or REMOVED in known or not all(map(self.mappings, where.split(",")))
-        options = {"text_field": "body", "dry_run": dry_run, "workers": workers}
+        options = {"text_field": "body", "dry_run": dry_run}
         reports, error = self.ask(who, "backfill", self.name(where), may_fail=may_fail, **options)
         if not dry_run:
             before = {place: list(states) for place, states in self.model.states.items()}

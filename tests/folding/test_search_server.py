@@ -40,6 +40,19 @@ def filled(server, index, sync_simhash):
     return index
 
 
+@pytest.fixture
+def make(server, sync_simhash):
+    """Return a function that makes an index with a grouping, and with documents as another program writes them."""
+
+    def make_index(name, documents, *, settings=ONE_SHARD, kinds=KINDS):
+        sync_simhash.create_index(name, text_field="body", settings=settings)
+        server.request("PUT", f"/{name}/_mapping", {"properties": kinds})
+        list(sync_simhash.ingest(name, [{"_id": f"first of {name}", "body": "records the grouping"}]))
+        put(server, name, documents)
+
+    return make_index
+
+
 def read_all(server, index, body):
     """Every hit of *body*, in the order in which pages have them."""
     sort = body.get("sort") or [{"_score": "desc"}]
@@ -122,14 +135,10 @@ def test_what_is_counted(server, simhash, filled):
 
 
 @ON_BOTH
-def test_an_order_by_values_of_few_kinds(server, simhash, index, sync_simhash):
+def test_an_order_by_values_of_few_kinds(simhash, index, make):
     """Where shards have other least and largest values, and documents lack the field; also two fields in one object."""
-    sync_simhash.create_index(index, text_field="body", settings=SHARDS)
-    server.request("PUT", f"/{index}/_mapping", {"properties": KINDS})
-    list(sync_simhash.ingest(index, [{"_id": "first", "body": texts(1)[0]}], verify=False))
-    documents = [{"_id": f"{n}", "step": n // 100} for n in range(300)]
-    put(server, index, [*documents, *({"_id": f"none{n}"} for n in range(50))])
-    server.request("POST", f"/{index}/_refresh")
+    numbered = [{"_id": f"{n}", "step": n // 100} for n in range(300)]
+    make(index, [*numbered, *({"_id": f"none{n}"} for n in range(50))], settings=SHARDS)
     for sort in (
         {"step": "asc", "size": "desc"},
         [{"step": "desc"}],
@@ -166,21 +175,18 @@ def searches_of(server, index):
     return server.request("GET", f"/{index}/_stats/search")["_all"]["total"]["search"]["query_total"]
 
 
-def test_how_many_requests_a_first_page_takes(server, simhash, index, sync_simhash):
+def test_how_many_requests_a_first_page_takes(server, simhash, index, make):
     """One for its hits, or two with sixty copies at the top, and one for what its groups have."""
-    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    copies = [{"_id": f"c{number:02d}", "body": "one two three four five six seven", "n": 0} for number in range(60)]
-    others = [
-        {"_id": f"o{number:02d}", "body": f"{word} and nothing else of its kind {word}", "n": 1}
-        for number, word in enumerate(WORDS[:20])
-    ]
-    list(sync_simhash.ingest(index, copies + others, max_distance=3, verify=False))
-    server.request("POST", f"/{index}/_refresh")
-    for body, least in (({"sort": "n"}, 2), ({"sort": {"n": "desc"}}, 1)):
+    own = fingerprint_fields(7)["simhash"]
+    copies = [{"_id": f"c{n}", "n": 0, "simhash": own | {"group": "c0"}} for n in range(60)]
+    others = [{"_id": f"o{n}", "n": 1, "simhash": own | {"group": f"o{n}"}} for n in range(20)]
+    make(index, copies + others)
+    query = {"query": {"exists": {"field": "n"}}}
+    for order, least in (("asc", 2), ("desc", 1)):
         before = searches_of(server, index)
-        assert len(simhash.search_distinct(index, body)) == 10
+        assert len(simhash.search_distinct(index, query | {"sort": {"n": order}})) == 10
         assert searches_of(server, index) - before == least + 1
-    assert simhash.search_distinct(index, {"sort": "n"})[0].similar_count == 59
+    assert simhash.search_distinct(index, query | {"sort": "n"})[0].similar_count == 59
 
 
 def test_an_alias_with_a_filter_and_an_index_without_groups(server, simhash, filled, sync_simhash):
@@ -245,15 +251,12 @@ def test_a_page_of_no_or_too_many_hits(size):
         DistinctOptions(size=size)
 
 
-def test_twins_in_two_indices(server, simhash, index, sync_simhash):
+def test_twins_in_two_indices(simhash, index, make):
     """Copies with the same sequence numbers, two in each group: shown once, however they tie."""
     chance = random.Random(8)
     marks = [fingerprint_fields(chance.getrandbits(64))["simhash"] | {"group": f"g{n}"} for n in range(40)]
     for number in range(2):
-        name = f"{index}-{number}"
-        sync_simhash.create_index(name, text_field="body", settings=ONE_SHARD)
-        list(sync_simhash.ingest(name, [{"_id": f"{number}-first", "body": "records the grouping"}]))
-        put(server, name, [{"_id": f"{number}-{n}", "body": "", "simhash": mark} for n, mark in enumerate(marks)])
+        make(f"{index}-{number}", [{"_id": f"{number}-{n}", "simhash": mark} for n, mark in enumerate(marks)])
     query = {"query": {"prefix": {"simhash.group": "g"}}}
     for size in (1, 3):
         pages = read_pages(simhash, f"{index}-*", query, size=size)
@@ -261,32 +264,25 @@ def test_twins_in_two_indices(server, simhash, index, sync_simhash):
         assert sorted(shown, key=int) == [str(n) for n in range(40)]
 
 
-def test_a_shown_document_that_moves(server, simhash, index, sync_simhash):
+def test_a_shown_document_that_moves(server, simhash, index, make):
     """The last one of a page goes behind another and into its group: the group comes once more, and is not lost."""
-    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    list(sync_simhash.ingest(index, [{"_id": "first", "body": "records the grouping"}]))
     own = fingerprint_fields(7)["simhash"]
-    found = [{"_id": name, "n": n, "simhash": own | {"group": name}} for name, n in (("x", 1), ("y", 2), ("z", 3))]
-    put(server, index, found)
-    page = simhash.search_distinct(index, {"sort": "n", "query": {"range": {"n": {"gte": 1}}}}, size=1)
+    make(index, [{"_id": name, "n": n, "simhash": own | {"group": name}} for n, name in enumerate("xyz", 1)])
+    body = {"sort": "n", "query": {"range": {"n": {"gte": 1}}}}
+    page = simhash.search_distinct(index, body, size=1)
     put(server, index, [{"_id": "x", "n": 2, "simhash": own | {"group": "y"}}])
-    following = simhash.search_distinct(
-        index, {"sort": "n", "query": {"range": {"n": {"gte": 1}}}}, size=9, after=page.after
-    )
+    following = simhash.search_distinct(index, body, size=9, after=page.after)
     assert [each.id for each in following] == ["y", "z"]
 
 
 @ON_BOTH
-def test_values_of_several_kinds(server, simhash, index, sync_simhash):
+def test_values_of_several_kinds(simhash, index, make):
     """No page goes on behind a missing value there; with one kind for all, each document comes once."""
     for kind in ("integer", "long"):
-        name = f"{index}-{kind}"
-        sync_simhash.create_index(name, text_field="body", settings=ONE_SHARD)
-        server.request("PUT", f"/{name}/_mapping", {"properties": {"n": {"type": kind}}})
-        list(sync_simhash.ingest(name, [{"_id": "first", "body": "records the grouping"}]))
-        put(server, name, [{"_id": f"{kind}{n}", "body": "", **({"n": n} if n < 3 else {})} for n in range(6)])
+        documents = [{"_id": f"{kind}{n}"} | ({"n": n} if n < 3 else {}) for n in range(6)]
+        make(f"{index}-{kind}", documents, kinds={"n": {"type": kind}})
     with pytest.raises(InvalidInputError, match="sort by n has several kinds of values .*integer, long.*numeric_type"):
         simhash.search_distinct(f"{index}-*", {"sort": "n"})
     pages = read_pages(simhash, f"{index}-*", {"sort": [{"n": {"order": "asc", "numeric_type": "long"}}]}, size=2)
     shown = [hit.id for page in pages for hit in page]
-    assert len(set(shown)) == len(shown) == 13
+    assert len(set(shown)) == len(shown) == 14

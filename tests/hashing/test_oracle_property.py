@@ -8,7 +8,6 @@ import xxhash
 from hypothesis import example, given, settings, strategies as st
 
 from es_simhash.hashing import (
-    Scheme,
     block_terms,
     fingerprint,
     fingerprints,
@@ -122,10 +121,3 @@ def test_neighbours(block, radius):
     assert [reference.distance(block, other) for other in found] == sorted(
         reference.distance(block, other) for other in found
     )
-
-
-@given(st.integers(1, 16), st.sampled_from(list(HASHES)))
-def test_schemes_survive_their_description(size, name):
-    """A scheme equals the one read back from its description."""
-    scheme = get_scheme("shingles", size=size, hash=name)
-    assert Scheme.from_dict(scheme.to_dict()) == scheme

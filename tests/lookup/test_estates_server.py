@@ -3,10 +3,8 @@
 import pytest
 
 from es_simhash import (
-    AsyncSimHashClient,
     InvalidInputError,
     SchemeMismatchError,
-    SimHashClient,
     Verification,
     build_mapping,
     fingerprint,
@@ -132,15 +130,14 @@ def fill_with(simhash, server, index, scheme):
 
 def scheme_and_ids(simhash, index, number, kind):
     """Return the scheme that a lookup of *kind* went by, and what it found of the text of that number."""
-    text = WORDS[number]
+    text, own = WORDS[number], []
     if kind == "many":
         [found] = simhash.find_near_dups_many(index, [text], max_distance=0)
     elif kind == "of":
-        found = simhash.find_near_dups_of(index, str(number), max_distance=3)
-        return str(found.scheme), [str(number), *(each.id for each in found)]
+        found, own = simhash.find_near_dups_of(index, str(number), max_distance=3), [str(number)]
     else:
         found = simhash.find_near_dups(index, text, max_distance={"near": 0, "far": 10}[kind])
-    return str(found.scheme), [each.id for each in found]
+    return str(found.scheme), own + [each.id for each in found]
 
 
 @ON_BOTH
@@ -171,47 +168,43 @@ def test_lookups_between_replacements_as_fast_as_they_go(server, index, make_sim
 
 def test_an_alias_that_moves_between_two_lookups(server, index, make_simhash):
     """In one request, without a pause: the second lookup goes by what the alias names now."""
-    ours, theirs = make_simhash(), make_simhash()
-    names, schemes, alias = (f"{index}-1.a", f"{index}-2.b"), ("keywords-1", "shingles-3"), f"{index}-alias"
-    for name, scheme in zip(names, schemes, strict=True):
-        fill_with(theirs, server, name, scheme.partition("-")[0])
-    server.request("POST", "/_aliases", {"actions": [{"add": {"index": names[0], "alias": alias}}]})
-    now = 0
+    ours, alias = make_simhash(), f"{index}-alias"
+    schemes = {f"{index}-1.a": "keywords-1", f"{index}-2.b": "shingles-3"}
+    for name, scheme in schemes.items():
+        fill_with(make_simhash(), server, name, scheme.partition("-")[0])
+    now, other = schemes
+    server.request("POST", "/_aliases", {"actions": [{"add": {"index": now, "alias": alias}}]})
     for turn in range(6):
         kind = ("near", "many", "far")[turn % 3]
-        found = scheme_and_ids(ours, alias, turn % 3, kind)
-        assert found == (schemes[now], [str(turn % 3)])
-        actions = [
-            {"remove": {"index": names[now], "alias": alias}},
-            {"add": {"index": names[1 - now], "alias": alias}},
-        ]
-        server.request("POST", "/_aliases", {"actions": actions})
-        now = 1 - now
-        found = scheme_and_ids(ours, alias, turn % 3, kind)
-        assert found == (schemes[now], [str(turn % 3)])
+        assert scheme_and_ids(ours, alias, turn % 3, kind) == (schemes[now], [str(turn % 3)])
+        moved = [{"remove": {"index": now, "alias": alias}}, {"add": {"index": other, "alias": alias}}]
+        server.request("POST", "/_aliases", {"actions": moved})
+        now, other = other, now
+        assert scheme_and_ids(ours, alias, turn % 3, kind) == (schemes[now], [str(turn % 3)])
 
 
 def test_indices_without_a_marker(server, index, make_simhash):
     """A full mapping may lack it: they are found all the same, alone and beside others; ``check`` names them."""
-    ours, theirs = make_simhash(), make_simhash()
-    fill_with(theirs, server, f"{index}-new", "keywords")
+    ours = make_simhash()
+    old, new, other, every = (f"{index}-{name}" for name in ("old", "new", "other", "*"))
+    fill_with(make_simhash(), server, new, "keywords")
     mapping = build_mapping(scheme="keywords", text_field="body")
-    ours_below = mapping["properties"]["simhash"]["properties"]
-    marker = next(name for name in ours_below if name.startswith("settings_"))
-    del ours_below[marker]
-    server.request("PUT", f"/{index}-old", {"settings": THREE_SHARDS, "mappings": mapping})
-    list(theirs.ingest(f"{index}-old", [{"_id": "x", "body": WORDS[0]}], on_duplicate=None))
-    server.request("POST", f"/{index}-*/_refresh")
-    assert [each.id for each in ours.find_near_dups(f"{index}-old", WORDS[0])] == ["x"]
-    assert sorted(each.id for each in ours.find_near_dups(f"{index}-*", WORDS[0])) == ["0", "x"]
-    server.request("PUT", f"/{index}-other", {"settings": THREE_SHARDS})
-    assert sorted(each.id for each in ours.find_near_dups(f"{index}-*", WORDS[0])) == ["0", "x"]
-    assert [each.id for each in ours.find_near_dups(f"{index}-new,{index}-other", WORDS[0])] == ["0"]
-    [report] = ours.check(f"{index}-old")
+    below = mapping["properties"]["simhash"]["properties"]
+    del below[next(name for name in below if name.startswith("settings_"))]
+    server.request("PUT", f"/{old}", {"settings": THREE_SHARDS, "mappings": mapping})
+    server.request("PUT", f"/{other}", {"settings": THREE_SHARDS})
+    list(make_simhash().ingest(old, [{"_id": "x", "body": WORDS[0]}], on_duplicate=None))
+    server.request("POST", f"/{every}/_refresh")
+
+    def found_in(name):
+        return sorted(each.id for each in ours.find_near_dups(name, WORDS[0]))
+
+    assert [found_in(each) for each in (old, every, f"{new},{other}")] == [["x"], ["0", "x"], ["0"]]
+    [report] = ours.check(old)
     assert (report.ready, [each.kind for each in report.faults]) == (True, ["no_marker"])
-    ours.put_mapping(f"{index}-old")
-    assert ours.check(f"{index}-old")[0].faults == ()
-    assert sorted(each.id for each in ours.find_near_dups(f"{index}-old,{index}-new", WORDS[0])) == ["0", "x"]
+    ours.put_mapping(old)
+    assert ours.check(old)[0].faults == ()
+    assert found_in(f"{old},{new}") == ["0", "x"]
 
 
 def test_an_index_without_our_fields_that_joins_a_pattern(server, index, make_simhash):
@@ -243,29 +236,16 @@ def test_pairs_of_two_indices_one_of_which_got_another_scheme(server, index, mak
     assert sorted(each.id for each in ours.pairs(one, two, max_distance=0)) == ["0", "1", "2"]
 
 
-def test_an_ingest_stops_when_its_index_is_replaced(server, index, client, mode, runner, simhash):
+def test_an_ingest_stops_when_its_index_is_replaced(server, index, sync_simhash):
     """Nothing with bits of the old scheme is written to the new index."""
-    simhash.create_index(index, scheme="keywords", text_field="body", settings=THREE_SHARDS)
+    sync_simhash.create_index(index, scheme="keywords", text_field="body", settings=THREE_SHARDS)
     documents = [{"_id": str(number), "body": f"{WORDS[0]} {number}"} for number in range(2_000)]
-    written = []
-
-    def note(report):
-        if not written:
-            server.request("DELETE", f"/{index}")
-            mapping = build_mapping(scheme="shingles", text_field="body")
-            server.request("PUT", f"/{index}", {"settings": THREE_SHARDS, "mappings": mapping})
-        written.append(report)
-
-    def ingest():
-        for report in SimHashClient(client).ingest(index, documents, on_duplicate=None):
-            note(report)
-
-    async def ingest_async():
-        async for report in AsyncSimHashClient(client).ingest(index, documents, on_duplicate=None):
-            note(report)
-
+    reports = iter(sync_simhash.ingest(index, documents, on_duplicate=None))
+    assert next(reports).action == "written"
+    server.request("DELETE", f"/{index}")
+    mapping = build_mapping(scheme="shingles", text_field="body")
+    server.request("PUT", f"/{index}", {"settings": THREE_SHARDS, "mappings": mapping})
     with pytest.raises(SchemeMismatchError, match="changed to scheme shingles-3"):
-        ingest() if mode == "sync" else runner.run(ingest_async())
-    assert 0 < len(written) < 2_000
+        list(reports)
     server.request("POST", f"/{index}/_refresh")
     assert server.request("GET", f"/{index}/_count")["count"] == 0

@@ -20,7 +20,7 @@ from tests.transport.fake_server import Candidates
 
 
 def test_many_keep_their_order_and_their_failures():
-    """No text, no text at all, and a search that is refused, also alone."""
+    """No text, no text at all, and a search that is refused, also alone; fingerprints, and what is none."""
 
     class NotThere(Candidates):
         def msearch(self, body, filter_path=None):
@@ -36,6 +36,9 @@ def test_many_keep_their_order_and_their_failures():
     flow = find_many(scripted(context), "i", ["", "one text", None, "two texts"], None, LookupOptions())
     found, _, _ = drive(flow, NotThere([0]))
     assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "WrongTypeError", "ServerError"]
+    found, _, _ = drive(find_many(scripted(), "i", None, [0, None, 2**64, "0"], LookupOptions()), Candidates([0]))
+    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "InvalidInputError", "WrongTypeError"]
+    assert [len(each) for each in found[:2]] == [1, 0]
 
 
 def test_a_multi_search_that_is_too_much_is_halved():
@@ -74,13 +77,6 @@ def test_a_pattern_that_matches_nothing_is_the_same_for_all_lookups():
     for flow in flows:
         with pytest.raises(IncompleteSearchError, match="no index matches"):
             drive(flow, Nowhere([]))
-
-
-def test_many_fingerprints():
-    """The same by fingerprint; ``None``, as a text without features has it, finds nothing."""
-    found, _, _ = drive(find_many(scripted(), "i", None, [0, None, 2**64, "0"], LookupOptions()), Candidates([0]))
-    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "InvalidInputError", "WrongTypeError"]
-    assert [len(each) for each in found[:2]] == [1, 0]
 
 
 def test_one_refused_for_load_is_searched_alone():

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from es_simhash import NearDups, build_mapping, fingerprint, fingerprint_fields
+from es_simhash import NearDups, build_mapping, fingerprint_fields
 from es_simhash.lookup import index_table as reading, lookup_options as request
 from es_simhash.lookup.lookup_options import Sizes
 from es_simhash.mapping.context import IndexStats
-from tests.servers.support import ON_BOTH, ONE_SHARD, fill, open_contexts, planted, put, send_lines, texts, truth
+from tests.servers.support import ON_BOTH, ONE_SHARD, fill, open_contexts, planted, send_lines, truth
 
 # The smallest and the largest of 64 bits too, whatever their sign.
 STORED = [*planted(250), 0, 1, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
@@ -61,18 +61,6 @@ def test_where_expensive_queries_are_forbidden(server, index, simhash, monkeypat
     finally:
         server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": None}})
     assert open_contexts(server, index) == 0
-
-
-def test_texts_are_verified(server, index, simhash):
-    """Texts and what is none, as without memory; the texts of what was found are compared."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    given = enumerate(texts(40))
-    put(server, index, [{"_id": str(n), "body": text, **fingerprint_fields(fingerprint(text))} for n, text in given])
-    given = {"texts": [*texts(50)[20:], "", 7]}
-    found = assert_equal(simhash, index, given, max_distance=12, verify=0.6)
-    assert sum(len(each[0]) for each in found[:20]) > 30
-    streamed = list(simhash.stream_near_dups_many(index, iter(given["texts"][:20]), lookups="memory"))
-    assert streamed == simhash.find_near_dups_many(index, given["texts"][:20], lookups="memory")
 
 
 def test_routing_restricts_the_reading(server, index, simhash):

@@ -40,7 +40,11 @@ class Texts:
             if name in ids["values"] and index in names["_index"]
         ]
         assert len(hits) <= body["size"]
-        return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits}, **self.answer}
+        return answer_of(hits, **self.answer)
+
+
+def answer_of(hits, **more):
+    return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits}, **more}
 
 
 def near_dups(*keys):
@@ -106,22 +110,15 @@ def test_an_index_without_source_is_asked_for_stored_fields(partly):
         if body["_source"] is not True:
             return failed | {"hits": {"hits": []}} if partly else ServerError(400, refusal)
         hit = {"_index": "i", "_id": "a", "fields": {name: [BASE] for name in body["stored_fields"][:1]}}
-        return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": [hit]}}
+        return answer_of([hit])
 
     [answer], calls = verified([near_dups(("i", "a"))], server)
     assert [each.similarity for each in answer] == [1.0]
     assert len(calls) == 2
 
 
-RULE = {
-    "rule": "star",
-    "max_distance": 9,
-    "canonical": ["id"],
-    "similarity": 0.7,
-    "per": "site",
-    "within": ["at", "7d"],
-}
 PLAIN = {"rule": "star", "max_distance": 9, "canonical": ["id"], "similarity": None}
+RULE = {**PLAIN, "similarity": 0.7, "per": "site", "within": ["at", "7d"]}
 
 
 @pytest.mark.parametrize(
@@ -141,12 +138,8 @@ def test_the_rule_of_a_lookup(asker, recorded, given, rule, origin, not_applied)
     """A text has no values that keep apart, and a fingerprint no text either; what does not count is said."""
     extra = {} if recorded is None else {"grouping": recorded}
     found, _ = choose_rule(IndexSettings(get_scheme(), ("body",), extra=extra), {}, LookupOptions(**given), asker)
-    assert (found.max_distance, found.similarity, found.per) == rule
-    assert (found.origin, found.not_applied, (found.within is None) == (found.per is None)) == (
-        origin,
-        not_applied,
-        True,
-    )
+    assert (found.max_distance, found.similarity, found.per, found.origin) == (*rule, origin)
+    assert (found.not_applied, found.within is None) == (not_applied, found.per is None)
 
 
 OTHER = "heavy rain closed two mountain roads while crews worked all night to clear the mud near the old tunnel"
@@ -165,7 +158,7 @@ def test_values_that_keep_apart_are_read():
             {"_index": "news", "_id": id_, "_source": {"body": text}, "fields": {"site": [site], "at": ["0"]}}
             for id_, (site, text) in held.items()
         ]
-        return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits}}
+        return answer_of(hits)
 
     found = NearDups(tuple(NearDup(id_, "news", int(id_), fingerprint(held[id_][1])) for id_ in sorted(held)))
     asked = Content(BASE, per=("x",), moment=0)
@@ -191,7 +184,7 @@ def test_reasons(hit, words):
     def server(call):
         hits = [{"_index": "i", "_id": "b", "_source": {"title": BASE}}]
         hits += [] if hit is None else [{"_index": "i", "_id": "a", **hit}]
-        return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits}}
+        return answer_of(hits)
 
     [answer], _ = verified([near_dups(("i", "a"), ("i", "b"))], server)
     assert [each.id for each in answer] == ["b", "a"]
@@ -212,45 +205,25 @@ def test_index_without_text_field():
         verified([near_dups(("i", "a"))], None, settings=IndexSettings(get_scheme()))
 
 
-def draw(size, server):
-    hits, reasons, _ = drive(
-        sample_documents(scripted(), "i", size, query={"match_all": {}}, text_fields=["t"]), server
-    )[0]
-    return [hit["_id"] for hit in hits], reasons
-
-
-@pytest.mark.parametrize("documents", [0, 3, 2_500])
-def test_samples(documents):
-    """A sample larger than the index is all of it."""
-
-    def server(call):
-        body = call.arguments["body"]
-        ids = body["query"]["bool"]["filter"][0]["ids"]["values"] if "bool" in body["query"] else range(documents)
-        hits = [{"_index": "i", "_id": str(number)} for number in ids][: body["size"]]
-        return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits}}
-
-    found, reasons = draw(2_600, server)
-    assert found == list(map(str, range(len(found))))
-    assert len(found) == documents
-    assert reasons == []
-
-
-def test_a_sample_of_long_texts_ends_early(monkeypatch):
-    """It says so; its documents are drawn by one search, so that none comes twice."""
-    monkeypatch.setattr(sampling, "MOST_LETTERS", 100)
+@pytest.mark.parametrize(("documents", "letters"), [(0, 9), (3, 9), (2_500, 9), (2_500, 60)])
+def test_a_sample(monkeypatch, documents, letters):
+    """One larger than the index is all of it; one of long texts ends early, and says so; one search draws it."""
+    monkeypatch.setattr(sampling, "MOST_LETTERS", 30_000)
     drawings = []
 
     def server(call):
         body = call.arguments["body"]
-        is_drawing = "function_score" in body["query"]
-        drawings.append(is_drawing)
-        ids = range(150) if is_drawing else body["query"]["bool"]["filter"][0]["ids"]["values"]
-        hits = [{"_index": "i", "_id": str(number), "_source": {"t": "x" * 60}} for number in ids]
-        return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits}}
+        drawings.append("function_score" in body["query"])
+        ids = range(documents) if drawings[-1] else body["query"]["bool"]["filter"][0]["ids"]["values"]
+        hits = [{"_index": "i", "_id": str(number), "_source": {"t": "x" * letters}} for number in ids]
+        return answer_of(hits[: body["size"]])
 
-    found, reasons = draw(150, server)
-    assert (len(found), reasons) == (100, ["the sample ends at 100 documents: they have 6,000 letters"])
-    assert drawings == [True, False]
+    flow = sample_documents(scripted(), "i", 2_600, query={"match_all": {}}, text_fields=["t"])
+    hits, reasons, _ = drive(flow, server)[0]
+    most = documents if letters == 9 else 500
+    assert [hit["_id"] for hit in hits] == list(map(str, range(most)))
+    assert reasons == ([] if letters == 9 else ["the sample ends at 500 documents: they have 30,000 letters"])
+    assert drawings[:2] == [True, False][: 1 + bool(documents)]
 
 
 @pytest.mark.parametrize(("size", "most"), [(10, 40), (None, 600)])

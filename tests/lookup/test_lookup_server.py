@@ -1,6 +1,4 @@
-"""Lookups on real servers: the same answers as an exhaustive comparison, sync and async."""
-
-import random
+"""Lookups on real servers: their options, limits and pages, ids of any kind, and who is asked about."""
 
 import pytest
 
@@ -8,23 +6,9 @@ from es_simhash import IncompleteSearchError, InvalidInputError, fingerprint_fie
 from es_simhash.client.port import finish, port_of
 from es_simhash.lookup.find import find
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
-from tests.servers.support import ON_BOTH, ONE_SHARD, fill, open_contexts, planted, send_lines, truth
+from tests.servers.support import ON_BOTH, ONE_SHARD, fill, open_contexts, send_lines
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
-
-
-@ON_BOTH
-def test_lookups_return_what_an_exhaustive_comparison_returns(server, index, simhash):
-    """Every other distance from 0 to 20, and 64, with the plan that is chosen for it."""
-    fingerprints = planted(1_000)
-    simhash.create_index(index, settings={"number_of_shards": 3, "number_of_replicas": 0})
-    fill(server, index, fingerprints)
-    chance = random.Random(2)
-    for max_distance in [*range(0, 21, 2), 64]:
-        for wanted in chance.sample(fingerprints, 2):
-            found = simhash.find_near_dups(index, fingerprint=wanted, max_distance=max_distance)
-            assert [(each.distance, each.id) for each in found] == truth(fingerprints, wanted, max_distance)
-            assert found.complete
 
 
 @ON_BOTH

@@ -2,7 +2,7 @@
 
 import pytest
 
-from es_simhash import IncompleteSearchError, MappingError, build_mapping, document_fields
+from es_simhash import IncompleteSearchError, build_mapping, document_fields
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.resolve import begin_anew
 from es_simhash.passages.find_passages import find
@@ -83,16 +83,3 @@ def test_an_answer_that_is_not_whole_is_an_error():
         server.shards = [WHOLE] * step + [{"total": 2, "successful": 1, "failed": 1}, WHOLE]
         with pytest.raises(IncompleteSearchError, match="1 of 2 shards failed"):
             look(server)
-
-
-def test_documents_that_lack_passages():
-    """They are counted, and the others looked up; an index without passages is refused."""
-    server = server_of(many())
-    server.put("new", {"body": NOTICE, **document_fields(NOTICE)})
-    server.refresh("i")
-    with pytest.raises(IncompleteSearchError) as caught:
-        look(server)
-    assert (len(caught.value.results), caught.value.results.complete) == (29, False)
-    assert caught.value.reasons == ("1 documents of 'i' have a fingerprint and no passages: run setup(index)",)
-    with pytest.raises(MappingError, match="has no passages"):
-        look(FakeServer({"a": {"body": NOTICE}}))
