@@ -1,8 +1,7 @@
 """
-The format ``es_simhash`` of Spark: an index as a DataFrame, in slices, and its groups written back.
+The format ``es_simhash`` of Spark: an index as a DataFrame, in slices.
 
-Python on the driver and the executors talks to the server; no JVM connector is needed. Every write is conditional: a
-document that was changed since it was read keeps what it has. A task that is done again finds what it wrote before.
+Python on the driver and the executors talks to the server; no JVM connector is needed.
 """
 
 from __future__ import annotations
@@ -17,54 +16,35 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
-    DataSourceArrowWriter,
     DataSourceReader,
-    DataSourceWriter,
     InputPartition,
-    WriterCommitMessage,
 )
 from pyspark.sql.types import StructType
 
 from es_simhash.arguments import check_choice, check_count, check_fields
-from es_simhash.client.port import finish, port_of, run, stream
+from es_simhash.client.port import port_of, run, stream
 from es_simhash.connection import Login, Server, ca_file_of_environment, login_of_environment, open_client, split_url
-from es_simhash.errors import IncompleteWriteError, InvalidInputError, shorten
-from es_simhash.groups.grouping_request import GroupingRequest
-from es_simhash.groups.recorded import check_recorded, settle_grouping
+from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import Scheme
 from es_simhash.lookup.query import check_filter
-from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.context import Context
 from es_simhash.mapping.faults import refuse_hidden_fields
 from es_simhash.mapping.fields import (
     DEFAULT_PREFIX,
     Fields,
-    group_fields,
-    now,
-    our_object,
     read_values,
-    say_taken,
-    users_content,
 )
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
-from es_simhash.mapping.rule import Grouping
-from es_simhash.mapping.user_fields import milliseconds_of, to_moment
-from es_simhash.texts.measures import Preset
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, Reading
-from es_simhash.transport.protocol import Key, document_key
+from es_simhash.transport.protocol import document_key
 from es_simhash.transport.raw_json import why_unreadable
-from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
-from es_simhash.writes.targets import refuse_updates
 
-KNOWN = {
-    "connection": (
-        "index", "path", "url", "product", "api_key", "user", "password", "ca_file", "timeout_seconds", "prefix",
-    ),
-    "reading": ("filter", "columns", "slices", "page", "scheme"),
-    "writing": ("max_distance", "verify", "numbers", "per", "within", "canonical", "conflicts"),
+OPTIONS = {
+    "index", "path", "url", "product", "api_key", "user", "password", "ca_file", "timeout_seconds", "prefix",
+    "filter", "columns", "slices", "page", "scheme",
 }  # fmt: skip
-"""The names of all options, by what they are for."""
 
 
 _T = TypeVar("_T")
@@ -111,11 +91,10 @@ def read_connection(options: Mapping[str, str]) -> Connection:
     return Connection(server, index, prefix, login)
 
 
-def refuse_unknown(options: Mapping[str, str], *groups: str) -> None:
+def refuse_unknown(options: Mapping[str, str]) -> None:
     """Raise InvalidInputError if an option is unknown; its value, which may be a secret, is not shown."""
-    known = {name for group in groups for name in KNOWN[group]}
-    if unknown := sorted({name.lower() for name in options} - known):
-        raise InvalidInputError(f"option {shorten(unknown[0])} is not known: give {', '.join(sorted(known))}")
+    if unknown := sorted({name.lower() for name in options} - OPTIONS):
+        raise InvalidInputError(f"option {shorten(unknown[0])} is not known: give {', '.join(sorted(OPTIONS))}")
 
 
 def read_list(options: Mapping[str, str], name: str) -> list[str]:
@@ -144,155 +123,6 @@ def read_json(options: Mapping[str, str], name: str) -> Any:
         raise InvalidInputError(f"option {name} {shorten(options[name])} is not JSON: {why}") from None
 
 
-_NEEDED = ("id", "index", "seq_no", "primary_term", "group", "duplicate_of", "distance")
-_KNOWN = {*_NEEDED, "routing"}
-BATCH = 500
-SHOWN = 3
-
-
-@dataclass
-class TaskResult(WriterCommitMessage):
-    """How many documents of a task were written, changed or deleted since they were read, and refused; and why."""
-
-    written: int = 0
-    changed: int = 0
-    refused: int = 0
-    reasons: list[str] = field(default_factory=list)
-
-
-def make_writer(options: Mapping[str, str], schema: StructType) -> _Writer:
-    """Return what writes a frame; raise if the index differs in scheme or grouping, or an update would lose a part."""
-    refuse_unknown(options, "connection", "writing")
-    names = set(schema.names)
-    if missing := [name for name in _NEEDED if name not in names]:
-        raise InvalidInputError(f"column {missing[0]!r} is missing: join the groups with what the format reads")
-    if unknown := sorted(names - _KNOWN):
-        raise InvalidInputError(f"column {unknown[0]!r} is not written: select only {', '.join(sorted(_KNOWN))}")
-    skips = check_choice("conflicts", options.get("conflicts", "error"), ("error", "skip")) == "skip"
-    connection, request = read_connection(options), _request(options)
-    resolved, grouping = connection.run(lambda server: _settle(server, connection.index, request))
-    return _Writer(connection, resolved, grouping, skips, milliseconds_of(now()) or 0)
-
-
-def _request(options: Mapping[str, str]) -> GroupingRequest:
-    """Return the grouping that the caller says the groups have."""
-    if not options.get("max_distance"):
-        raise InvalidInputError("groups are written with the max_distance and verify that made them: give these")
-    similarity, within = read_json(options, "verify"), read_list(options, "within")
-    if within and len(within) != 2:
-        raise InvalidInputError(f"within {shorten(within)} is not a date field and a span: give published,7d")
-    numbers: Any = options.get("numbers", "any")
-    distance = read_json(options, "max_distance")
-    return GroupingRequest(
-        max_distance=distance,
-        canonical=read_list(options, "canonical") or "id",
-        # Not the number alone, which would take the measure from what the index records.
-        preset=None if similarity is None else Preset("given", "", distance, similarity, "", numbers=numbers),
-        verify=False if similarity is None else None,
-        per=options.get("per") or False,
-        within=False if not within else (within[0], within[1]),
-    )
-
-
-async def _settle(server: Port, index: str, request: GroupingRequest) -> tuple[Resolved, Grouping]:
-    resolved = await resolve_index(server, index)
-    await refuse_updates(server, index, resolved.mappings)
-    return resolved, await settle_grouping(server, resolved, request)
-
-
-@dataclass(frozen=True)
-class _Writer(DataSourceArrowWriter):
-    """
-    Writes the documents of a task in batches, to the indices that were *resolved* when the writing began.
-    *skips*: documents changed since they were read are no error. *moment*: when they are grouped, in all tasks; a
-    duplicate after its canonical.
-    """
-
-    connection: Connection
-    resolved: Resolved
-    grouping: Grouping
-    skips: bool
-    moment: int
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
-        done = TaskResult()
-        with self.connection.open() as server:
-            for batch in iterator:
-                for begin in range(0, len(batch), BATCH):
-                    finish(self._write(server, batch.slice(begin, BATCH).to_pylist(), done))
-        return done
-
-    def commit(self, messages: list[Any]) -> None:
-        """Raise IncompleteWriteError if documents were not written that may not be skipped."""
-        changed = sum(message.changed for message in messages)
-        refused = sum(message.refused for message in messages)
-        if refused or (changed and not self.skips):
-            reasons = [reason for message in messages for reason in message.reasons][:SHOWN]
-            written = sum(message.written for message in messages)
-            raise IncompleteWriteError(
-                f"{written:,} documents were written; {changed:,} were changed or deleted since they were read, and "
-                f"{refused:,} refused ({'; '.join(reasons)}): read these again, and write them",
-                changed=changed,
-                refused=refused,
-            )
-
-    def abort(self, messages: list[Any]) -> None:
-        """Leave what was written: each document is right by itself."""
-
-    async def _write(self, server: Port, rows: Sequence[Mapping[str, Any]], done: TaskResult) -> None:
-        wanted = {}
-        for row in rows:
-            key = Key(row["index"], row["id"], row.get("routing"))
-            if key.index not in self.resolved.settings_of:
-                raise InvalidInputError(f"index {key.index!r} is not behind {self.connection.index!r}: write there")
-            wanted[key] = (row["seq_no"], row["primary_term"]), self._fields(row)
-        changed: set[Key] = set()
-        taken: list[str] = []
-
-        def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-            version, fields = wanted[key]
-            source, prefix = found.get("_source") or {}, self.connection.prefix
-            if fields and (held := users_content(source, prefix)) is not None:
-                taken.append(f"{key.index}/{key.id}: {say_taken(held, prefix)}")
-                return None
-            own = our_object(source, prefix)
-            given = {name: value for name, value in fields.items() if own.get(name) != value}
-            if own.get("at"):
-                given.pop("at", None)  # the moment it was first grouped
-            if not given:
-                return None
-            if version != (found["_seq_no"], found["_primary_term"]):
-                changed.add(key)
-                return None
-            return "update", {"doc": {self.connection.prefix: given}}
-
-        outcomes = await rewrite(
-            server, list(wanted), change, source=[self.connection.prefix], check=lambda: self._check(server)
-        )
-        done.changed += len(changed)
-        done.reasons += [f"{key.index}/{key.id}: changed since it was read" for key in sorted(changed)[:SHOWN]]
-        done.refused += len(taken)
-        done.reasons += taken[:SHOWN]
-        for outcome in outcomes:
-            if outcome is None:
-                continue
-            done.written += outcome.is_done
-            done.changed += outcome.status in (CONFLICT, MISSING)
-            done.refused += not outcome.is_done and outcome.status not in (CONFLICT, MISSING)
-            if not outcome.is_done and len(done.reasons) < SHOWN:
-                done.reasons.append(str(outcome.to_failure()))
-
-    def _fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        if row["group"] is None:
-            return {}
-        canonical = row["duplicate_of"]
-        at = to_moment(self.moment + (canonical is not None))
-        return group_fields(row["group"], canonical=canonical, distance=row["distance"], at=at)
-
-    async def _check(self, server: Port) -> None:
-        await check_recorded(server, self.connection.index, self.grouping, before=self.resolved)
-
-
 # What a document is told from every other one by, its version, and its fingerprint.
 OWN_COLUMNS = {
     "id": pa.string(),
@@ -307,7 +137,7 @@ SLICES, PAGE = 8, 1_000
 
 
 def register(spark: SparkSession) -> None:
-    """Let *spark* read and write the format ``es_simhash``."""
+    """Let *spark* read the format ``es_simhash``."""
     spark.dataSource.register(SimHashSource)
 
 
@@ -326,7 +156,7 @@ class SimHashSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads the index."""
-        refuse_unknown(self.options, "connection", "reading")
+        refuse_unknown(self.options)
         if schema.names != [*OWN_COLUMNS, *_extra_columns(self.options)]:
             raise InvalidInputError("the columns are those of the option columns: give no schema")
         return _Reader(
@@ -336,12 +166,6 @@ class SimHashSource(DataSource):
             read_number(self.options, "slices", SLICES),
             read_number(self.options, "page", PAGE),
         )
-
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 -- Spark's
-        """Return what writes groups into documents of the index."""
-        if overwrite:
-            raise InvalidInputError("documents are changed, never replaced: give mode('append')")
-        return make_writer(self.options, schema)
 
 
 def _kinds(extra: Sequence[str]) -> dict[str, pa.DataType]:
