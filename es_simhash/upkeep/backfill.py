@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.arguments import Count, check_fields, check_options, option
-from es_simhash.errors import IncompleteSearchError, InvalidInputError
+from es_simhash.errors import IncompleteSearchError
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import reading_primaries
@@ -24,7 +24,7 @@ from es_simhash.transport.conversation import check_shards, refresh
 from es_simhash.transport.pages import Reading, Step
 from es_simhash.transport.protocol import Call, Index, Key, Progress, check_index, noting, were
 from es_simhash.upkeep.needed import FIRST_FAILURES, BackfillProgress, Judge, Judgement, Judging
-from es_simhash.upkeep.put_fields import find_targets, record_text_fields
+from es_simhash.upkeep.put_fields import find_targets
 from es_simhash.writes.bulk import CONFLICT, MISSING, Bulk, send_bulk
 from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
 
@@ -83,14 +83,7 @@ async def backfill(
         with noting(lambda: were(0 if options.dry_run else passes.changed, "changed")):
             async with aclosing(passes.run(server)) as reports:
                 async for report in reports:
-                    if not options.dry_run:
-                        await record_text_fields(server, judge.targets, judge.take_shown())
                     yield [report]
-            fields = judge.never_seen()
-            if fields and passes.seen:  # an index without documents proves nothing
-                raise InvalidInputError(
-                    f"no document has a field {fields[0]!r} in its _source: check the name of the text field"
-                )
             if not options.dry_run:
                 await refresh(server, index)
             yield [passes.report(is_done=True)]

@@ -173,7 +173,6 @@ class _Follower:
             if left <= 0:
                 break
         self._tally.sums["read"] += len(changed)
-        await self._indices.record_text_fields(server)
         return list(changed)
 
     async def _group(self, server: Port, ids: list[str] | None) -> None:

@@ -28,7 +28,7 @@ from es_simhash.transport.protocol import Call, Index, index_key
 from es_simhash.transport.refusals import is_lasting, is_there_already
 from es_simhash.upkeep.follow_options import FollowOptions, Tally
 from es_simhash.upkeep.needed import Judge, Judgement
-from es_simhash.upkeep.put_fields import Target, find_targets, record_text_fields
+from es_simhash.upkeep.put_fields import Target, find_targets
 from es_simhash.writes.bulk import CONFLICT, MISSING, NO_INDEX, UNREADABLE, send_bulk
 from es_simhash.writes.operations import Operation, Refusal, refuse_hindered
 
@@ -68,9 +68,6 @@ class FollowedIndices:
         """Read all settings again at the next look, after a failure."""
         self._read_at = -math.inf
 
-    async def record_text_fields(self, server: Port) -> None:
-        await record_text_fields(server, self.judge.targets, self.judge.take_shown())
-
     async def close(self, server: Port) -> None:
         if self._targets:
             await server.compute(self.judge.close)
@@ -87,7 +84,7 @@ class FollowedIndices:
 def _purpose(target: Target) -> str:
     """Return what decides which fields the documents of an index need, as a digest."""
     settings = target.settings
-    words = [settings.scheme.to_dict(), settings.value, list(target.text_fields)]
+    words = [settings.scheme.to_dict(), settings.value, list(settings.text_fields)]
     if settings.passages is not None:
         words.append("passages")
     return xxhash.xxh3_64_hexdigest(json.dumps(words, sort_keys=True).encode())

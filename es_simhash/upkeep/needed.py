@@ -16,7 +16,6 @@ from es_simhash.mapping.fields import (
     made_wrong,
     now,
     read_text,
-    read_values,
     say_taken,
     users_content,
 )
@@ -69,7 +68,7 @@ class Judge:
         with_passages = [settings.passages is not None for settings in every]
         self._pool = FingerprintPool(every[0].scheme, workers=workers, passages=any(with_passages))
         self.targets = dict(targets)
-        texts = dict.fromkeys(field for target in targets.values() for field in target.text_fields)
+        texts = dict.fromkeys(field for target in targets.values() for field in target.settings.text_fields)
         self.source = [*texts, prefix, f"{prefix}.*"]
         names = list(NEEDED_FIELDS)
         # Lookups read passages where all indices have them.
@@ -78,8 +77,6 @@ class Judge:
         held = [{"exists": {"field": f"{prefix}.{name}"}} for name in names]
         # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
         self.marks = {"should": [{"bool": {"_name": NOT_INDEXED, "must_not": [{"bool": {"filter": held}}]}}]}
-        # For each index whose text fields are not recorded yet: those that no document has shown so far.
-        self._unseen = {name: set(target.text_fields) for name, target in targets.items() if not target.is_recorded}
 
     def judge(self, documents: Sequence[Document]) -> list[Judgement]:
         """Return what each of *documents* needs; those to be grouped again have a new moment of grouping."""
@@ -96,29 +93,13 @@ class Judge:
     def close(self) -> None:
         self._pool.close()
 
-    def take_shown(self) -> list[str]:
-        shown = [name for name, fields in self._unseen.items() if not fields]
-        for name in shown:
-            del self._unseen[name]
-        return shown
-
-    def never_seen(self) -> tuple[str, ...]:
-        """Return the text fields that no document of any index has, of those that are not recorded yet."""
-        unseen = list(self._unseen.values())
-        others = {
-            field for name, target in self.targets.items() if name not in self._unseen for field in target.text_fields
-        }
-        return tuple(sorted(set.intersection(*unseen) - others)) if unseen else ()
-
     def _read(self, document: Document) -> str | Failure | None:
         """Return the text of a document, ``None`` where it has none, or why it cannot be read."""
         index, id_ = document["_index"], document["_id"]
         if "_source" not in document:
             return Failure("unusable", index, id_, "the index stores no _source, so the text cannot be read")
-        if unseen := self._unseen.get(index):
-            unseen -= {name for name in unseen if any(v is not None for v in read_values(document["_source"], name))}
         try:
-            return read_text(document["_source"], self.targets[index].text_fields)
+            return read_text(document["_source"], self.targets[index].settings.text_fields)
         except InvalidInputError as error:
             return Failure("unusable", index, id_, str(error))
 

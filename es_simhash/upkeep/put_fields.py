@@ -29,8 +29,9 @@ from es_simhash.mapping.meta import (
 )
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, no_index, resolve_index
-from es_simhash.mapping.user_fields import check_texts, may_hold, no_such_field, say_texts
+from es_simhash.mapping.user_fields import check_texts, exist_clauses, may_hold, no_such_field, say_texts
 from es_simhash.transport.buckets import count_whole
+from es_simhash.transport.conversation import refresh
 from es_simhash.transport.protocol import Index, check_index, check_new_name, noting, status_of
 from es_simhash.writes.targets import add_fields, refuse_updates, write_settings
 
@@ -163,28 +164,23 @@ async def read_mappings(server: Port, index: Index) -> dict[str, Mapping[str, An
 @dataclass(frozen=True, slots=True)
 class Target:
     """
-    The fields that the documents of one concrete index need; *text_fields* may not be recorded there yet.
+    The fields that the documents of one concrete index need.
     *uuid*: an index that is deleted and created again has another. *is_synthetic*: ``_source`` is put together from the
     other fields, so it shows numbers as numbers.
     """
 
     settings: IndexSettings
-    text_fields: tuple[str, ...]
     uuid: str
     is_synthetic: bool = False
-
-    @property
-    def is_recorded(self) -> bool:
-        return self.settings.text_fields == self.text_fields
 
 
 async def find_targets(
     server: Port, index: Index, text_field: str | Sequence[str] | None, *, dry_run: bool
 ) -> dict[str, Target]:
     """
-    Return the target of each index behind *index*; add our fields to indices that lack them, but not in a dry run.
-    Costs three requests, one for each index that lacks our fields, and counts for text fields that a mapping does not
-    show. Raises SchemeMismatchError for different schemes, MappingError if fields are
+    Return the target of each index behind *index*; add our fields to indices that lack them, and record the text
+    fields, but not in a dry run. Costs three requests, three for each index that lacks something, and counts for text
+    fields that are not recorded yet. Raises SchemeMismatchError for different schemes, MappingError if fields are
     mapped wrongly or nothing says where the text is, InvalidInputError if *text_field* differs from what an index
     records or no index can have such a field.
     """
@@ -203,23 +199,23 @@ async def find_targets(
     answer = await server.patient.get_settings(index=index)
     targets = {}
     for name in sorted(names):
-        settings = resolved.settings_of.get(name) or replace(future.settings_of[name], text_fields=())
         found = answer[name]["settings"]
         is_synthetic = has_synthetic_source(resolved.mappings[name], found)
-        targets[name] = Target(settings, names[name], found["index"]["uuid"], is_synthetic)
+        targets[name] = Target(future.settings_of[name], found["index"]["uuid"], is_synthetic)
     if not dry_run:
         await _add_fields(server, resolved, targets)
     return targets
 
 
 async def _add_fields(server: Port, resolved: Resolved, targets: Mapping[str, Target]) -> None:
-    """Add our fields to the indices that lack them, and where it is allowed, the marker."""
+    """Add our fields and the text fields to the indices that lack them, and where it is allowed, the marker."""
     for name, target in targets.items():
-        mapping, is_lacking = resolved.mappings[name], name not in resolved.settings_of
+        mapping, fields = resolved.mappings[name], target.settings.text_fields
+        is_lacking = not all(_records(resolved, name, field) for field in fields)
         # An index in which no document has such a text needs no fields; its documents are only read.
-        wants_fields = is_lacking and any(may_hold(mapping, field) for field in target.text_fields)
-        has_marker = target.is_synthetic or is_marked(mapping, target.settings, prefix=server.prefix)
-        if not wants_fields and (has_marker or not target.is_recorded):
+        if is_lacking and not any(may_hold(mapping, field) for field in fields):
+            continue
+        if not is_lacking and (target.is_synthetic or is_marked(mapping, target.settings, prefix=server.prefix)):
             continue
         try:
             await add_fields(server, name, target.settings)
@@ -259,16 +255,21 @@ def with_our_fields(
 
 async def refuse_impossible(server: Port, resolved: Resolved, names: Mapping[str, tuple[str, ...]]) -> None:
     """
-    Refuse text fields that no document can have, before a fingerprint is written or removed.
+    Refuse text fields that no document has, as far as a query sees them, before a fingerprint is written or removed.
     An index without documents proves nothing. A text field that is recorded, but not in the mapping, of an index with
     fingerprints is hidden from this user: to them every document looks as if its text had been deleted.
     """
     for field in dict.fromkeys(field for fields in names.values() for field in fields):
         holders = [name for name, fields in names.items() if field in fields]
-        if any(may_hold(resolved.mappings[name], field) for name in holders):
-            continue
+        possible = [name for name in holders if may_hold(resolved.mappings[name], field)]
+        exists = exist_clauses([field], [resolved.mappings[name] for name in possible])
         unrecorded = [name for name in holders if not _records(resolved, name, field)]
-        if unrecorded and await count_whole(server.patient, unrecorded):
+        if (possible and not exists) or {*possible} - {*unrecorded} or not unrecorded:
+            continue
+        await refresh(server, unrecorded)
+        if possible and await count_whole(server.patient, possible, exists[0]):
+            continue
+        if await count_whole(server.patient, unrecorded):
             raise no_such_field(unrecorded[0], field, resolved.mappings[unrecorded[0]])
     for name, fields in names.items():
         if all(_records(resolved, name, field) and not may_hold(resolved.mappings[name], field) for field in fields):
@@ -283,13 +284,3 @@ async def refuse_impossible(server: Port, resolved: Resolved, names: Mapping[str
 
 def _records(resolved: Resolved, name: str, field: str) -> bool:
     return name in resolved.settings_of and field in resolved.settings_of[name].text_fields
-
-
-async def record_text_fields(server: Port, targets: dict[str, Target], names: Sequence[str]) -> None:
-    """Record the text fields of the indices *names*, some of *targets*; keep what other programs have recorded."""
-    for name in names:
-        mapping: Mapping[str, Any] = (await read_mappings(server, name))[name]
-        settings = server.context.settings_in(mapping) or targets[name].settings
-        settings = replace(settings, text_fields=targets[name].text_fields)
-        await write_settings(server, name, mapping, settings)
-        targets[name] = replace(targets[name], settings=settings)

@@ -59,11 +59,12 @@ async def change_mapping(server: Port, name: str, mapping: Mapping[str, Any], bo
 
 async def add_fields(server: Port, name: str, settings: IndexSettings) -> tuple[Mapping[str, Any], IndexSettings]:
     """
-    Add our fields to the index *name*, and *settings* if it records none; return its mapping and settings then.
+    Add our fields to the index *name*, and what it does not record of *settings*; return its mapping and settings then.
     Its mapping is read again first: what another program has recorded meanwhile stays.
     """
     mapping = (await server.get_mapping(index=name))[name].get("mappings", {})
-    settings = server.context.settings_in(mapping) or settings
+    recorded = server.context.settings_in(mapping) or settings
+    settings = replace(recorded, text_fields=recorded.text_fields or settings.text_fields)
     return await write_settings(server, name, mapping, settings, adds_fields=True), settings
 
 

@@ -23,7 +23,7 @@ MAPPINGS = {"properties": {"body": {"type": "text"}, "published": {"type": "date
 def documents(count=12):
     """Texts of their own, each with a copy in which one word differs, and which is older."""
     found = []
-    for number, text in enumerate(random_texts(count, 3)):
+    for number, text in enumerate(each[:160] for each in random_texts(count, 3)):
         found += [
             {"_id": f"{number}b", "body": text, "published": f"2026-01-01T00:00:{number:02}"},
             {"_id": f"{number}a", "body": f"{text} again", "published": f"2026-01-02T00:00:{number:02}"},
@@ -80,7 +80,7 @@ def test_a_dry_run_foresees_what_is_written(server, plain, simhash):
     assert (done.filled.changed, done.filled.stale) == (2, 1)
 
 
-@pytest.mark.parametrize("left", range(8, 56, 12))
+@pytest.mark.parametrize("left", [8, 24, 40])
 def test_a_run_that_ended_early(server, plain, left, impatient):
     """The next one goes on, with the rule that the first one recorded, and ends as if there had been one run."""
     how = {"text_field": "body", "time_field": "published"}
@@ -119,7 +119,7 @@ def test_what_is_recorded_decides(server, plain, simhash):
     ("arguments", "error", "said"),
     [
         ({}, InvalidInputError, r"give text_field=FIELD \(mapped as text: body\)"),
-        ({"text_field": "title"}, InvalidInputError, "check the field"),
+        ({"text_field": "title"}, InvalidInputError, "has a field .title.: check the name"),
         ({"text_field": "body", "time_field": "title"}, MappingError, "canonical: name 'published'"),
         ({"text_field": "body", "time_field": "nowhere"}, MappingError, "is not mapped"),
         ({"text_field": ["body", "boddy"]}, InvalidInputError, "has a field 'boddy': check the name"),
@@ -135,12 +135,7 @@ def test_another_scheme_has_no_preset(plain, sync_client):
     """Its texts are compared as those that were edited; with too few texts to measure, the usual distance counts."""
     found = SimHashClient(sync_client, scheme="keywords").setup(plain, text_field="body")
     assert (found.preset, found.measured, found.max_distance) == (None, None, 12)
-    assert found.grouping["similarity"] == {
-        "at_least": 0.6,
-        "measure": "jaccard",
-        "unit": "characters",
-        "numbers": "most",
-    }
+    assert found.grouping["similarity"]["at_least"] == 0.6
     assert found.groups.duplicates >= 11
 
 
@@ -170,10 +165,9 @@ def test_the_rule_is_an_option(plain, simhash):
 
 def test_a_short_text_with_many_titles_is_told(server, plain, simhash):
     """Only where the titles tell its documents apart; a true copy has the same title."""
-    texts = [("No description available.", "Thing {}"), ("N/A", "Item {}"), ("The same few words as ever.", "News")]
-    for number, (text, title) in enumerate(texts):
-        rows = [{"_id": f"{number}t{n}", "body": text, "title": title.format(n)} for n in range(6)]
-        put(server, plain, rows)
+    texts = {"No description available.": "Thing {}", "N/A": "Item {}", "The same few words as ever.": "News"}
+    for text, title in texts.items():
+        put(server, plain, [{"_id": f"{n} {text}", "body": text, "title": title.format(n)} for n in range(6)])
     found = simhash.setup(plain, text_field="body")
     told, other = sorted(
         (each for each in found.findings if each.kind == "short_text"), key=lambda each: -len(each.message)
@@ -189,11 +183,9 @@ def test_a_short_text_with_many_titles_is_told(server, plain, simhash):
 @pytest.mark.parametrize("step", ["html", "links"])
 def test_a_step_that_the_texts_ask_for(run, server, index, simhash, step):
     """Tags and references are left out where no scheme is asked for; links only by an option, which is named."""
-    plain, marks = random_texts(60, 3), {"html": "<p>&quot;{}&quot; &#39;s</p>", "links": "{} https://t.co/aBcDeFgH{}"}
-    bodies = [
-        marks[step].format(text[:90].replace(" ", " &amp; " if step == "html" else " "), n)
-        for n, text in enumerate(plain)
-    ]
+    html, links = ("<p>&quot;{}&quot; &#39;s</p>", " &amp; "), ("{} https://t.co/aBcDeFgH{}", " ")
+    mark, blank = {"html": html, "links": links}[step]
+    bodies = [mark.format(text[:90].replace(" ", blank), n) for n, text in enumerate(random_texts(60, 3))]
     put(server, index, [{"_id": str(n), "body": body} for n, body in enumerate(bodies)])
     server.request("POST", f"/{index}/_refresh")
     shown = run("setup", index, "--text-field", "body").stdout
@@ -283,32 +275,6 @@ def test_the_command(run, server, plain):
     assert (plan["is_already"], plan["groups"]["duplicates"], plan["dry_run"]) == (True, 12, False)
 
 
-def test_a_document_without_a_text_field_lacks_nothing(run, server, plain, simhash):
-    """An empty text may count: setup, check, plan and find agree, before and after."""
-    put(server, plain, [{"_id": "none", "title": "x"}, {"_id": "empty", "body": ""}, {"_id": "dots", "body": "..."}])
-    # Elasticsearch takes an empty text for one, and OpenSearch does not.
-    missing = simhash.setup(plain, text_field="body", dry_run=True).missing
-    assert 24 <= missing <= 26
-    assert f"would give up to {missing} documents a first fingerprint" in run("setup", plain, "-t", "body").stdout
-    done = run("setup", plain, "-t", "body", "--yes")
-    assert "27 compared, 24 got their first fingerprint" in done.stdout
-
-    def lacking():
-        [check], found = simhash.check(plain), simhash.check_sample(plain)
-        by_check = [int(fault.found) for fault in check.faults if fault.kind == "without_fingerprint"]
-        by_sample = [each.severity for each in found.findings if "without fingerprint" in str(each)]
-        by_plan = simhash.plan_removal(plain).without_fingerprint
-        return sum(by_check), by_sample, by_plan, "without fingerprint" in run("find", plain, "--id", "0a").stderr
-
-    empty = lacking()[0]
-    assert empty <= 2
-    assert lacking() == (empty, [], empty, False)
-    assert "already set up" in run("setup", plain).stdout
-    put(server, plain, [{"_id": "new", "body": documents()[0]["body"]}])
-    assert lacking() == (empty + 1, ["error"], empty + 1, True)
-    assert "would give 1 document a first fingerprint" in run("setup", plain).stdout
-
-
 def test_numbers_of_a_setup_while_others_write(server, plain, sync_client):
     """What came meanwhile is compared too, so no more documents are changed than compared."""
     late = [{"_id": f"late {number}", "body": text} for number, text in enumerate(random_texts(9, 7))]
@@ -322,27 +288,40 @@ def test_numbers_of_a_setup_while_others_write(server, plain, sync_client):
     assert found.filled.changed == found.filled.seen > 24
 
 
-def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path, monkeypatch):
-    """A setup that was stopped: each command that then shows too little names the command that goes on."""
-    page, plan = tmp_path / "page.html", tmp_path / "plan"
+def test_what_lacks_a_fingerprint(run, server, plain, simhash, tmp_path, monkeypatch):
+    """A setup that was stopped: each command that then shows too little names the one that goes on."""
+    put(server, plain, [{"_id": "none", "title": "x"}, {"_id": "empty", "body": ""}, {"_id": "dots", "body": "..."}])
     assert run("create", plain, "--existing", "-t", "body", "--yes").exit_code == 0
-    assert (
-        f"no lookup and no group has them; run es-simhash setup {plain} --yes\n"
-        in run("find", plain, "--id", "0a").stderr
-    )
+    goes_on = f"; run es-simhash setup {plain} --yes\n"
+    assert f"no lookup and no group has them{goes_on}" in run("find", plain, "--id", "0a").stderr
     failed(run("groups", plain), "was never grouped: run es-simhash setup INDEX")
-    assert run("setup", plain, "-t", "body", "--yes").exit_code == 0
-    commands = ("find", plain, "--id", "0a"), ("groups", plain), ("report", plain, "--out", page), ("plan", plain)
+    # Elasticsearch takes an empty text for one, and OpenSearch does not.
+    missing = simhash.setup(plain, dry_run=True).missing
+    assert 24 <= missing <= 26
+    assert f"would give up to {missing} documents a first fingerprint" in run("setup", plain).stdout
+    assert "27 compared, 24 got their first fingerprint" in run("setup", plain, "--yes").stdout
+    empty = missing - 24
+    more = (("report", plain, "--out", tmp_path / "page.html"), ("plan", plain))
+    commands = (("find", plain, "--id", "0a"), ("groups", plain), *more)
+
+    def lacking():
+        by_check = [int(fault.found) for fault in simhash.check(plain)[0].faults if fault.kind == "without_fingerprint"]
+        findings = simhash.check_sample(plain).findings
+        by_sample = [each.severity for each in findings if "without fingerprint" in str(each)]
+        return sum(by_check), by_sample, simhash.plan_removal(plain).without_fingerprint
+
+    assert lacking() == (empty, [], empty)
+    assert "already set up" in run("setup", plain).stdout
     for command in commands:
-        assert "warning" not in run(*command).stderr
-    put(server, plain, [{"_id": "new", "body": documents()[0]["body"]}, {"_id": "dots", "body": "..."}])
+        assert "without fingerprint" not in run(*command).stderr
+    put(server, plain, [{"_id": "new", "body": documents()[0]["body"]}])
+    assert lacking() == (empty + 1, ["error"], empty + 1)
     for command in commands:
         said = run(*command).stderr
         assert "warning: 1 document with a text and without fingerprint: " in said
-        assert f"; run es-simhash setup {plain} --yes\n" in said
+        assert goes_on in said
     [told] = [json.loads(line) for line in run("find", plain, "--id", "0a", "--json").stderr.splitlines()]
     assert (told["warning"]["kind"], told["warning"]["number"]) == ("without_fingerprint", 1)
-    assert run("plan", plain, "--out", plan).exit_code == 0
     monkeypatch.setattr(look, "warn_of_lacking", lambda *_, **__: print_line("counted"))
     answer, last = run("find", plain, "--input", "-", stdin=json.dumps(documents()[0]["body"])).stdout.splitlines()
     assert ("near_dups" in answer, last) == (True, "counted")  # no lookup waits for it
@@ -352,12 +331,8 @@ def test_several_indices_each_by_its_own_record(server, index, simhash):
     """Other text fields, and a marker that one of them lacks: nothing recorded is overwritten, nothing miscounted."""
     names = [f"{index}-{field}" for field in ("body", "title")]
     for name, field in zip(names, ("body", "title"), strict=True):
-        simhash.create_index(
-            name,
-            text_field=field,
-            settings=ONE_SHARD,
-            mappings={"properties": {"title": {"type": "text"}, "body": {"type": "text"}}},
-        )
+        mappings = {"properties": {"title": {"type": "text"}, "body": {"type": "text"}}}
+        simhash.create_index(name, text_field=field, settings=ONE_SHARD, mappings=mappings)
         put(server, name, [{"_id": field, field: "a text of this index"}, {"_id": "other", "note": field}])
     put(server, names[0], [{"_id": "without", "title": "not the text here"}])
     [lacking] = (each["mappings"] for each in server.request("GET", f"/{names[1]}/_mapping").values())
