@@ -71,16 +71,11 @@ mutants: $(VENV)/.dev ## Change the files that decide, one place at a time, and 
 	$(PIP) --group mutants
 	$(BIN)/python -m tests.mutants --write
 
-# rsyslog, its module for Elasticsearch, and the libraries that only they use: unpacked, not installed. No package of npm
-# may run a script of its own. Tests of a program that cannot be had are skipped.
-STRANGERS := rsyslog rsyslog-elasticsearch libestr0 libfastjson4 liblognorm5
-
-strangers: $(VENV)/.dev ## Let programs from npm, Debian and PyPI write and look up; installs them in .strangers/
-	@mkdir -p .strangers/packages && cp tests/strangers/package.json .strangers/
+# No package of npm may run a script of its own. Tests of a program that cannot be had are skipped.
+strangers: $(VENV)/.dev ## Let programs from npm and PyPI write and look up; installs them in .strangers/
+	@mkdir -p .strangers && cp tests/strangers/package.json .strangers/
 	-cd .strangers && npm install --silent --no-audit --no-fund --ignore-scripts
 	-$(PYTHON) -m venv .strangers/python && .strangers/python/bin/pip install --quiet --disable-pip-version-check scrapy
-	-cd .strangers/packages && apt-get download --quiet $(STRANGERS) && \
-	  for package in *.deb; do dpkg-deb --extract $$package ../debian; done
 	ES_SIMHASH_STRANGERS=.strangers $(BIN)/python -m pytest tests/strangers
 
 .integrations/.made: pyproject.toml tests/integrations/requirements.txt

@@ -19,7 +19,7 @@ C = "heavy rain is expected in the northern valleys until the end of the coming 
 D = "the museum of modern art opens its new wing to the public on the first of october"
 NEW = {"a2": A, "b0": B, "b1": B, "c0": C, "b2": B, "c1": C, "a3": A, "d0": D}
 # What is asked again while the server is busy.
-PATIENT = ("bulk", "get_settings", "mget", "msearch", "refresh", "open_point_in_time", "search", *CLOSES)
+PATIENT = ("bulk", "get_settings", "index_stats", "mget", "msearch", "refresh", "open_point_in_time", "search", *CLOSES)
 
 
 fingerprint_of = cache(fingerprint)

@@ -1,6 +1,7 @@
 """Ingest and groups on estates: pipelines, refused canonicals, several indices, one id in two shards."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pytest
 from opensearchpy import OpenSearch
@@ -21,34 +22,21 @@ def simhash(simhash):
     return ByDistance(simhash)
 
 
-@pytest.fixture
-def pipeline(server, index):
-    """Return a function that gives the index a default pipeline with one processor."""
-
-    def put(processor):
-        server.request("PUT", f"/_ingest/pipeline/{index}", {"processors": [processor]})
-        server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": index})
-
-    yield put
-    server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": None})
-    server.request("DELETE", f"/_ingest/pipeline/{index}")
-
-
 @only_opensearch
-def test_a_pipeline_that_gives_ids_names_the_groups(server, index, simhash, pipeline):
+def test_a_pipeline_that_gives_ids_names_the_groups(server, index, simhash, request):
     """Groups go by the ids that documents have in the index, and reports name these."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    pipeline({"script": {"source": "ctx._id = 'x-' + ctx._id"}})
+    processor = {"script": {"source": "ctx._id = 'x-' + ctx._id"}}
+    server.request("PUT", f"/_ingest/pipeline/{index}", {"processors": [processor]})
+    server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": index})
+    request.addfinalizer(lambda: server.request("DELETE", f"/_ingest/pipeline/{index}"))
     for batch in ("ab", "c"):
         reports = list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in batch]))
     assert [(each.id, each.canonical) for each in reports] == [("x-c", "x-a")]
     [bare] = simhash.ingest(index, [{"_id": "bare", "body": "…"}])
     assert (bare.id, bare.action, bare.reason) == ("x-bare", "written", None)
-    server.request("POST", f"/{index}/_refresh")
-    found = read_all(server, index)
-    assert {id_: source["simhash"]["group"] for id_, source in found.items()} == dict.fromkeys(
-        ["x-a", "x-b", "x-c"], "x-a"
-    ) | {"x-bare": "x-bare"}
+    groups = {id_: source["simhash"]["group"] for id_, source in read_all(server, index).items()}
+    assert groups == {**dict.fromkeys(["x-a", "x-b", "x-c"], "x-a"), "x-bare": "x-bare"}
     assert simhash.reconcile(index).changed == 0
 
 
@@ -74,12 +62,12 @@ def test_segment_replication(cluster):
             name = f"replicated-{number}"
             simhash.create_index(name, text_field="body", settings=settings)
             cluster.await_health("green")
-            documents = numbered(texts(200, seed=number))
-            list(simhash.ingest(name, documents[:100], on_duplicate=None))
+            documents = numbered(texts(100, seed=number))
+            list(simhash.ingest(name, documents[:50], on_duplicate=None))
             lookups = "memory" if number % 2 else "server"
-            list(simhash.ingest(name, documents[100:], max_distance=3, lookups=lookups, batch=40))
+            list(simhash.ingest(name, documents[50:], max_distance=3, lookups=lookups, batch=40))
             report = simhash.reconcile(name)
-            assert (report.documents, report.is_settled) == (200, True)
+            assert (report.documents, report.is_settled) == (100, True)
             assert simhash.reconcile(name).changed == 0
             client.indices.delete(index=name)
 
@@ -110,51 +98,39 @@ def test_an_index_that_was_mapped_as_text_is_refused(server, index, simhash, ali
     assert sorted(read_all(server, f"{index}-new")) == ["x"]
 
 
-def test_a_rollover_to_an_index_without_our_fields_is_noticed(server, index, client, call, simhash, alias):
-    """After the batch that went there, which is reported."""
+def meanwhile(at, work):
+    """Yield 120 documents; *work* is done before number *at*, when the first batches are written."""
+    for n, text in enumerate(texts(120, seed=3)):
+        if n == at:
+            work()
+        yield {"_id": f"n{n}", "body": text}
+
+
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_a_rollover_meanwhile(server, index, client, call, simhash, alias, is_prepared):
+    """An index without our fields is noticed after the batch that went there; one with them records the rule."""
     list(simhash.ingest(alias, [{"_id": "b", "body": TEXT}]))
-    server.request("PUT", f"/{index}-last", {"settings": ONE_SHARD})
-    found = texts(120, seed=3)
-
-    def documents():
-        for n, text in enumerate(found):
-            if n == 100:
-                moves = write_to(alias, f"{index}-new", f"{index}-last")
-                server.request("POST", "/_aliases", {"actions": moves})
-            yield {"_id": f"n{n}", "body": text}
-
-    with pytest.raises(MappingError, match=f"{index}-last"):
-        ingest_in_batches(client, call, alias, documents(), batch=20)
-
-
-def test_a_rollover_takes_the_rule_with_it(server, index, client, call, simhash, alias):
-    """The next index records the rule by which its documents were grouped."""
-    list(simhash.ingest(alias, [{"_id": "b", "body": TEXT}]))
-    simhash.create_index(f"{index}-last", text_field="body", settings=ONE_SHARD)
-
-    def documents():
-        for n, text in enumerate(texts(120, seed=3)):
-            if n == 60:
-                moves = write_to(alias, f"{index}-new", f"{index}-last")
-                server.request("POST", "/_aliases", {"actions": moves})
-            yield {"_id": f"n{n}", "body": text}
-
-    ingest_in_batches(client, call, alias, documents(), batch=20)
-    assert simhash.check(f"{index}-last")[0].grouping["max_distance"] == 5
+    last = f"{index}-last"
+    if is_prepared:
+        simhash.create_index(last, text_field="body", settings=ONE_SHARD)
+    else:
+        server.request("PUT", f"/{last}", {"settings": ONE_SHARD})
+    actions = write_to(alias, f"{index}-new", last)
+    documents = meanwhile(60, lambda: server.request("POST", "/_aliases", {"actions": actions}))
+    with nullcontext() if is_prepared else pytest.raises(MappingError, match=last):
+        ingest_in_batches(client, call, alias, documents, batch=20)
+    assert not is_prepared or simhash.check(last)[0].grouping["max_distance"] == 5
 
 
 def test_a_rule_that_is_removed_meanwhile_is_recorded_again(server, index, client, call, simhash, sync_simhash):
     """Its documents would have groups of a rule that nobody knows."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
 
-    def documents():
-        for n, text in enumerate(texts(120, seed=3)):
-            if n == 60:
-                with ThreadPoolExecutor(1) as other:
-                    other.submit(sync_simhash.remove_fields, index, groups_only=True).result()
-            yield {"_id": f"n{n}", "body": text}
+    def remove():
+        with ThreadPoolExecutor(1) as other:
+            other.submit(sync_simhash.remove_fields, index, groups_only=True).result()
 
-    ingest_in_batches(client, call, index, documents(), batch=20)
+    ingest_in_batches(client, call, index, meanwhile(60, remove), batch=20)
     assert simhash.check(index)[0].grouping["max_distance"] == 3
 
 
@@ -193,31 +169,3 @@ def test_external_versions(index, simhash):
     assert simhash.reconcile(index).changed == 0
     assert simhash.reconcile(index, regroup=True, canonical="id").changed == 2
     assert [write(7), write(1_000_000)] == ["refused", "written"]  # it is the canonical now
-
-
-def test_one_id_under_several_routing_values(server, index, simhash, tmp_path):
-    """Ingest knows one document of an id, and says so; reconcile tells them apart, and a removal loses none."""
-    simhash.create_index(index, text_field="body", settings={"number_of_shards": 3, "number_of_replicas": 0})
-    shards = {}
-    for routing in "abcdefgh":  # two documents of one id in one shard would replace each other
-        found = server.request("GET", f"/{index}/_search_shards?routing={routing}")
-        shards.setdefault(found["shards"][0][0]["shard"], routing)
-    first, second, third = shards.values()
-    given = [
-        {"_id": "7", "_routing": key, "body": body} for key, body in ((first, TEXT), (second, OTHER), (third, TEXT))
-    ]
-    reports = list(simhash.ingest(index, given, on_duplicate="skip"))
-    said = "document '7' is near and was not compared: it has the same id, and another routing value"
-    assert [said in (report.reason or "") for report in reports] == [False, True, True]
-    server.request("POST", f"/{index}/_refresh")
-    [again] = simhash.ingest(index, [{"_id": "7", "_routing": second, "body": TEXT + " more"}])
-    assert said in again.reason
-    assert simhash.reconcile(index).is_settled
-    assert simhash.reconcile(index).changed == 0
-    found = simhash.find_near_dups_of(index, "7", routing=first, max_distance=0)
-    assert [near.routing for near in found] == [third]
-    plan = tmp_path / "plan"
-    simhash.plan_removal(index, plan, max_share=1, max_distance=0)
-    gone = [(line.id, line.routing) for line in simhash.apply_removal(plan) if line.is_done]
-    assert gone in ([("7", first)], [("7", third)])
-    assert [(line.id, line.routing) for line in simhash.restore(plan) if line.action == "restored"] == gone

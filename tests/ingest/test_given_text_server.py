@@ -13,7 +13,6 @@ from es_simhash.transport.raw_json import split_members
 from tests.servers.archives import put_raw, raw_source
 from tests.servers.command_line import NEAR, OTHER, TEXT
 from tests.servers.support import read_all
-from tests.writes.test_bulk_server import helpers_of
 
 NUMBERS = '"price":1.10,"long" : 1234567890.123456789012, "deep": {"big": 123456789012345678901, "e": [1E5, -0.0]}'
 MAPPING = {"properties": {"price": {"type": "keyword"}, "long": {"type": "keyword"}, "deep": {"enabled": False}}}
@@ -83,21 +82,7 @@ def test_an_update_writes_numbers_anew(simhash, made, server):
     assert float(held["long"]) == float(VALUES["long"])
 
 
-@pytest.mark.parametrize("id_from", [None, "random"])
-def test_text_through_the_clients_helper(simhash, client, call, mode, made, server, id_from):
-    """Both clients, sync and async, send what comes out unchanged."""
-    simhash.put_mapping(made, text_field="body")
-    texts = [filled('{NUMBERS, "body": "BODY"}', each) for each in (TEXT, OTHER)]
-    bulk = getattr(helpers_of(client), "bulk" if mode == "sync" else "async_bulk")
-    call(bulk(client, simhash.with_fingerprints(made, texts, id_from=id_from), index=made, refresh=True))
-    held = read_all(server, made)
-    assert sorted(each["body"] for each in held.values()) == sorted([TEXT, OTHER])
-    for id_, source in held.items():
-        assert_held(server, made, id_, source["body"])
-
-
-@pytest.mark.parametrize("policy", ["tag", "skip", "none"])
-def test_the_lines_of_a_file(run, made, server, tmp_path, policy):
+def test_the_lines_of_a_file(run, made, server, tmp_path):
     """Lines go as they are; a key that stands twice costs its line, and no value is lost in silence."""
     lines = [
         filled('{"_id": "a", NUMBERS, "body": "BODY"}', TEXT),
@@ -108,14 +93,14 @@ def test_the_lines_of_a_file(run, made, server, tmp_path, policy):
     (tmp_path / "x.jsonl").write_text("\n".join(lines))
     result = run("create", made, "--existing", "-t", "body", "--yes")
     assert result.exit_code == 0, result.output
-    result = run("ingest", made, tmp_path / "x.jsonl", "--on-duplicate", policy, "--report", tmp_path / "report")
+    result = run("ingest", made, tmp_path / "x.jsonl", "--on-duplicate", "skip", "--report", tmp_path / "report")
     assert result.exit_code == 3, result.output
     assert "2 unreadable" in result.stdout
     report = [json.loads(line) for line in (tmp_path / "report").read_text().splitlines()]
     assert ["twice" in (each["reason"] or "") for each in report] == [False, False, True, True]
     assert sorted(read_all(server, made)) == ["a", "b"]
-    assert_held(server, made, "a", TEXT, group=None if policy == "none" else "a")
-    assert_held(server, made, "b", OTHER, group=None if policy == "none" else "b")
+    assert_held(server, made, "a", TEXT, group="a")
+    assert_held(server, made, "b", OTHER, group="b")
 
 
 def test_a_server_refuses_a_key_that_stands_twice(simhash, made, server):

@@ -1,13 +1,13 @@
 """Ingest with grouping under trouble: reports say what the index holds, and no group hangs on what was not written."""
 
+import sqlite3
 from asyncio import CancelledError
-from itertools import product
 
 import pytest
 
+from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.ingest import near
-from es_simhash.ingest.ingest import ingest
-from es_simhash.ingest.ingest_options import IngestOptions
+from es_simhash.lookup.lookup_options import LookupRequest
 from tests.ingest.ingesting import (
     NEW,
     PATIENT,
@@ -19,6 +19,7 @@ from tests.ingest.ingesting import (
     assert_told_truly,
     filled,
     grouped,
+    is_writing,
     run_ingest,
 )
 from tests.transport.by_hand import (
@@ -26,21 +27,31 @@ from tests.transport.by_hand import (
     Cancelled,
     ServerError,
     calls_to_fail,
-    carry_out,
     closed_all,
     failures,
     is_harmless,
     is_passing,
-    scripted,
 )
 from tests.transport.fake_server import INDEX, FakeServer
 
 WAYS = [{"on_duplicate": "tag"}, {"on_duplicate": "skip"}]
 # By text alone: the distance would make one group of all.
 WAYS += [{"on_duplicate": each, "verify": 0.8, "max_distance": 64} for each in ("tag", "skip")]
-ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(map(str, way.values())))
+TAG, SKIP = WAYS[0], WAYS[3]
+MEMORY = {"on_duplicate": "tag", "lookup": LookupRequest("memory")}
+
+
+def named(value):
+    return "-".join(map(str, value.values())) if isinstance(value, dict) else repr(value)
+
+
+ways = pytest.mark.parametrize("way", WAYS, ids=named)
 # Those that have least in common, for what is tried at every request.
-two_ways = pytest.mark.parametrize("way", WAYS[::3], ids=["tag", "skip"])
+two_ways = pytest.mark.parametrize("way", [TAG, SKIP], ids=named)
+late = pytest.mark.parametrize("is_late", [False, True])
+# One failure that a busy server tells, and one for good, where the way of asking is another one.
+FAILURES = [(TAG, each) for each in failures()]
+FAILURES += [(way, each) for way in (SKIP, MEMORY) for each in failures()[1::2]]
 
 
 @ways
@@ -57,9 +68,8 @@ def test_undisturbed(way):
     assert not store.open
 
 
-@two_ways
-@pytest.mark.parametrize("is_late", [False, True])
-@pytest.mark.parametrize("failure", failures(), ids=repr)
+@late
+@pytest.mark.parametrize(("way", "failure"), FAILURES, ids=named)
 def test_a_failure_at_any_call(way, failure, is_late):
     """A busy server is waited for, and the groups are right; all else comes out, and what was told is true."""
     for number in calls_to_fail(run_ingest(filled(), way), is_late=is_late):
@@ -74,11 +84,11 @@ def test_a_failure_at_any_call(way, failure, is_late):
             assert_grouped(store, way)
             assert {each.reason for each in run.emitted} == {None}
         else:
-            assert run.error is failure
+            assert run.error is failure or (way is MEMORY and isinstance(run.error, InvalidInputError))
 
 
 @pytest.mark.parametrize("on_duplicate", ["tag", "skip"])
-@pytest.mark.parametrize("is_late", [False, True])
+@late
 def test_a_lost_answer_to_what_creates_documents(on_duplicate, is_late):
     """Each is recognised as our own when it exists at the second attempt; nothing is reported as refused."""
     way = {"on_duplicate": on_duplicate, "op_type": "create"}
@@ -127,8 +137,8 @@ def test_only_creations_where_documents_are_created(kind):
     assert [each.action for each in run.emitted] == ["refused", "written"]
 
 
-@two_ways
-@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("way", [SKIP, MEMORY], ids=named)
+@late
 def test_a_cancellation_at_any_request(way, is_late):
     """It comes out, what was told is true, and nothing stays open."""
     for step in range(run_ingest(filled(), way).steps):
@@ -139,7 +149,7 @@ def test_a_cancellation_at_any_request(way, is_late):
         assert closed_all(run, store, is_late=is_late)
 
 
-@ways
+@two_ways
 @pytest.mark.parametrize(("status", "action", "batch"), [(400, "refused", 2), (403, "refused", 8), (200, "dropped", 8)])
 def test_a_document_that_is_refused(way, status, action, batch):
     """It is told, nothing is a duplicate of it, also in one batch, and what it would have replaced stands again."""
@@ -155,7 +165,7 @@ def test_a_document_that_is_refused(way, status, action, batch):
         assert_grouped(store, way)
 
 
-@ways
+@two_ways
 def test_lookups_refused_for_load_are_asked_again(way):
     """One by one, until they are answered; none counts as a document without near-duplicates."""
 
@@ -185,6 +195,43 @@ def test_new_groups_that_are_refused_are_told():
     assert "run reconcile" in run.emitted[1].reason
 
 
+@two_ways
+def test_a_leader_that_was_refused_before_the_server_went_away(way):
+    """What is tagged says so; of what was skipped for it nothing is told, since nobody knows what has its place."""
+    bodies = [{"_id": "b0", "body": B}, {"_id": "b1", "body": B}, {"_id": "c0", "body": C}]
+    # The update of the same document goes into a request of its own.
+    documents = [*bodies, {"_op_type": "update", "_id": "c0", "doc": {"n": 2}}]
+
+    def run(**trouble):
+        store = FakeServer()
+        store.refuse = lambda header: 400 if header["_id"] == "b0" else None
+        return run_ingest(store, {**way, "batch": 8}, documents, **trouble)
+
+    bulks = [number for number, call in enumerate(run().calls) if is_writing(call)]
+    broken = run(fail_at=bulks[1], failure=ConnectionError("gone"))
+    assert isinstance(broken.error, ConnectionError)
+    told = {each.id: (each.action, each.reason) for each in broken.emitted}
+    assert told.pop("b0")[0] == "refused"
+    doubt = "'b0' was not written, as far as is known: run reconcile"
+    assert told == {"c0": ("written", None)} | ({"b1": ("tagged", doubt)} if way is TAG else {})
+
+
+@pytest.mark.parametrize("failure", [MappingError("_source leaves fields out"), ServerError(500, "gone")], ids=repr)
+def test_groups_that_cannot_be_put_right_are_told(monkeypatch, failure):
+    """A rollover may have led to an index that is not updated; an error of the server comes out after the reports."""
+    store = FakeServer()
+    store.refuse = lambda header: 400 if header["_id"] == "b0" else None
+
+    async def fail(*_, **__):
+        raise failure
+
+    monkeypatch.setattr("es_simhash.ingest.ingest.reconcile", fail)
+    run = run_ingest(store, WAYS[0], [{"_id": id_, "body": B} for id_ in ("b0", "b1")], cancel_at=10_000)
+    assert [each.action for each in run.emitted] == ["refused", "tagged"]
+    assert f"its group is out of date ({failure}): run reconcile" in run.emitted[1].reason
+    assert run.error is (None if isinstance(failure, MappingError) else failure)
+
+
 def test_an_old_canonical_that_another_changed_meanwhile_is_left_alone():
     """Before any call: its new text is another document, and not a duplicate of what replaces the old one."""
     way, changed = WAYS[2], grouped(D, "a0")
@@ -196,7 +243,7 @@ def test_an_old_canonical_that_another_changed_meanwhile_is_left_alone():
         assert store.source("a0")["simhash"]["duplicate_of"] in (None, "d0")
 
 
-@ways
+@two_ways
 def test_lookups_that_fail_for_good_lose_no_report(way):
     """The lookups of a batch go out while the batch before it is written: that one is reported first."""
 
@@ -215,48 +262,48 @@ def test_lookups_that_fail_for_good_lose_no_report(way):
     assert_told_truly(run, store)
 
 
-def test_a_source_that_breaks_is_told_last():
+@two_ways
+@pytest.mark.parametrize("error", [OSError, CancelledError, GeneratorExit])
+def test_a_source_that_breaks_is_told_last(way, error):
     """What it gave before is written and reported, also before what is no Exception."""
 
-    def documents(error):
+    def documents():
         yield from ({"_id": id_, "body": body} for id_, body in list(NEW.items())[:5])
         raise error
 
-    for way, error in product(WAYS, (OSError, CancelledError, GeneratorExit)):
-        store = filled()
-        run = run_ingest(store, way, documents(error), cancel_at=10_000)
-        assert isinstance(run.error, error)
-        assert len(run.emitted) == 5
-        assert_told_truly(run, store)
-        assert_grouped(store, way)
+    store = filled()
+    run = run_ingest(store, way, documents(), cancel_at=10_000)
+    assert isinstance(run.error, error)
+    assert len(run.emitted) == 5
+    assert_told_truly(run, store)
+    assert_grouped(store, way)
+
+
+def test_the_caller_reads_its_own_source():
+    """A cursor of sqlite3 may only be used in its own thread."""
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE news (id TEXT, body TEXT)")
+    connection.executemany("INSERT INTO news VALUES (?, ?)", NEW.items())
+    rows = ({"_id": id_, "body": body} for id_, body in connection.execute("SELECT id, body FROM news"))
+    assert len(run_ingest(FakeServer(), {"on_duplicate": None}, rows).emitted) == len(NEW)
+    connection.close()
 
 
 def test_what_a_refused_write_of_the_same_batch_hid():
     """The text that the same batch wrote under the id is the canonical of what follows."""
-    store = FakeServer()
-    written = []
+    store, written = FakeServer(), []
 
     def refuse(header):
         written.append(header["_id"])
         return 400 if written.count("b0") == 2 and header["_id"] == "b0" else None
 
     store.refuse = refuse
-    documents = [{"_id": id_, "body": text} for id_, text in (("b0", B), ("b0", C), ("b1", B), ("b2", B), ("c0", C))]
-    options = IngestOptions(on_duplicate="tag")
-    run = carry_out(ingest(scripted(), INDEX, documents, options), store)
-    assert [(each.action, each.canonical) for each in run.emitted] == [
-        ("written", "b0"),
-        ("refused", None),
-        ("tagged", "b0"),
-        ("tagged", "b0"),
-        ("written", "c0"),
-    ]
-    assert {id_: each["source"]["simhash"]["group"] for id_, each in store.docs.items()} == {
-        "b0": "b0",
-        "b1": "b0",
-        "b2": "b0",
-        "c0": "c0",
-    }
+    texts = (("b0", B), ("b0", C), ("b1", B), ("b2", B), ("c0", C))
+    run = run_ingest(store, {"on_duplicate": "tag", "batch": None}, [{"_id": id_, "body": text} for id_, text in texts])
+    assert [each.action for each in run.emitted] == ["written", "refused", "tagged", "tagged", "written"]
+    groups = {id_: each["source"]["simhash"]["group"] for id_, each in store.docs.items()}
+    assert groups == {"b0": "b0", "b1": "b0", "b2": "b0", "c0": "c0"}
+    assert {each.id: each.canonical for each in run.emitted if each.action != "refused"} == groups
 
 
 def test_what_is_there_is_read_once(monkeypatch):

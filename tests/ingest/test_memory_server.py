@@ -1,16 +1,15 @@
 """Ingest with the fingerprints of the index in memory, on real servers: it finds what asking the server finds."""
 
-import logging
 import queue
-import threading
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext
 
 import pytest
 
 from es_simhash import InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
 from es_simhash.ingest import near
 from es_simhash.ingest.near import NearLookup
-from es_simhash.lookup import index_table as reading, lookup_options as request
+from es_simhash.lookup import index_table as reading
 from tests.servers.batches import ingest_in_batches
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, document, fill, planted, put, random_texts, texts
@@ -39,40 +38,43 @@ def tagged(reports):
     return {each.id: each.canonical for each in reports if each.action == "tagged"}
 
 
-@pytest.mark.parametrize("max_distance", [3, 8])
-def test_memory_finds_what_the_server_finds(server, index, simhash, client, call, monkeypatch, max_distance):
-    """Over several shards, batches and refreshes, with documents that were there before: the reports are the same."""
-    monkeypatch.setattr(reading, "PAGE", 16)  # several ranges, some of them too full for one page
+def in_both_ways(client, call, index, given, make_index, **options):
+    """Return the reports of an ingest into two indices alike, by asking the server and by the table."""
     found = {}
     for way in ("server", "memory"):
-        name = f"{index}-{way}"
+        make_index(name := f"{index}-{way}")
+        found[way] = ingest_in_batches(client, call, name, given, lookups=way, **options)
+    told = {way: [{**each.to_dict(), "index": None} for each in found[way]] for way in found}
+    assert told["memory"] == told["server"]
+    return found["memory"]
+
+
+def test_memory_finds_what_the_server_finds(server, index, simhash, client, call, monkeypatch):
+    """Over several shards, batches and refreshes, with documents that were there before: the reports are the same."""
+    monkeypatch.setattr(reading, "PAGE", 16)  # several ranges, some of them too full for one page
+
+    def make_index(name):
         simhash.create_index(name, text_field="body", settings={**EMPTY, "number_of_shards": 2})
         fill(server, name, [*planted(60), *(fingerprint(each) for each in texts(40, seed=1)[::3])])
-        given = [{"_id": f"n{number:03d}", "body": text} for number, text in enumerate(texts(90))]
-        options = {"max_distance": max_distance, "lookups": way, "batch": 18, "in_flight": 40}
-        found[way] = ingest_in_batches(client, call, name, given, **options)
-    plain = {way: [(each.id, each.action, each.canonical, each.distance) for each in found[way]] for way in found}
-    assert plain["memory"] == plain["server"]
-    assert tagged(found["memory"])
+
+    given = [{"_id": f"n{number:03d}", "body": text} for number, text in enumerate(texts(90))]
+    assert tagged(in_both_ways(client, call, index, given, make_index, max_distance=8, batch=18, in_flight=40))
 
 
 @pytest.mark.parametrize(("source", "most"), [({}, 2_000), ({"excludes": ["body"]}, 3)])
-def test_texts_come_with_the_rest(server, index, simhash, client, call, monkeypatch, source, most):
+def test_texts_come_with_the_rest(index, simhash, client, call, monkeypatch, source, most):
     """In ``_source`` or stored, in one search or page by page; the reports are the same."""
     rule = {"max_distance": 12, "verify": 0.8}
     monkeypatch.setattr(near, "DOCUMENTS", most)
     known = [{"_id": f"k{number:03d}", "body": text} for number, text in enumerate(texts(40, seed=1))]
     given = [{"_id": f"n{number:03d}", "body": f"{each['body']} also"} for number, each in enumerate(known)]
     fields = {"_source": source, "properties": {"body": {"type": "text", "store": True}}}
-    found = {}
-    for way in ("server", "memory"):
-        name = f"{index}-{way}"
+
+    def make_index(name):
         simhash.create_index(name, text_field="body", mappings=fields, settings=EMPTY)
-        ingest_in_batches(client, call, name, known, lookups=way, batch=50, **rule)
-        found[way] = ingest_in_batches(client, call, name, given, lookups=way, batch=20, **rule)
-    plain = {way: [(each.id, each.canonical, each.distance, each.similarity) for each in found[way]] for way in found}
-    assert plain["memory"] == plain["server"]
-    assert sum(each.action == "tagged" for each in found["memory"]) > 30
+        ingest_in_batches(client, call, name, known, batch=50, **rule)
+
+    assert len(tagged(in_both_ways(client, call, index, given, make_index, batch=20, **rule))) > 30
 
 
 def test_a_document_without_the_signed_copy_is_read(server, index, simhash, client, call, monkeypatch):
@@ -99,9 +101,7 @@ def test_what_others_do_meanwhile_is_seen(server, index, simhash, client, call):
     """New documents, changed and deleted ones, an index that a rollover makes, and one that is created again."""
     first, alias = f"{index}-a", f"{index}-alias"
     simhash.create_index(first, text_field="body", settings={**EMPTY, "number_of_shards": 2})
-    server.request(
-        "POST", "/_aliases", {"actions": [{"add": {"index": first, "alias": alias, "is_write_index": True}}]}
-    )
+    server.request("PUT", f"/{first}/_alias/{alias}", {"is_write_index": True})
     own = random_texts(40, 2)
     put(server, first, [document("old", own[9]), document("gone", own[10]), document("changed", own[11])])
 
@@ -125,8 +125,9 @@ def test_what_others_do_meanwhile_is_seen(server, index, simhash, client, call):
     assert tagged(reports) == {"n009": "old", "n020": "new", "n021": "changed", "n033": "rolled"}
 
 
-def test_an_index_that_is_created_again_is_read_anew(server, index, simhash, client, call):
-    """Its numbers begin again, so that none of its documents is beyond those that were read."""
+@pytest.mark.parametrize("is_created", [True, False])
+def test_an_index_that_goes(server, index, simhash, client, call, is_created):
+    """Created again, its numbers begin anew, so that none of its documents is beyond those that were read."""
     simhash.create_index(index, text_field="body", settings=EMPTY)
     own = random_texts(30, 3)
     fill(server, index, planted(50))
@@ -135,28 +136,16 @@ def test_an_index_that_is_created_again_is_read_anew(server, index, simhash, cli
         for number, text in enumerate(own):
             if number == 10:
                 server.request("DELETE", f"/{index}")
+            if number == 10 and is_created:
                 create(server, index)
                 put(server, index, [document("again", own[25])])
             yield {"_id": f"n{number:03d}", "body": text}
 
-    with only_made_by_request(server, index):
+    # Else it is named in the words of the client, as where the server is asked.
+    ends = nullcontext() if is_created else pytest.raises(Exception, match="index_not_found")
+    with only_made_by_request(server, index), ends:
         reports = ingest_in_batches(client, call, index, given(), batch=2, max_distance=3, lookups="memory")
-    assert tagged(reports) == {"n025": "again"}
-
-
-def test_an_index_that_is_gone_is_named(server, index, simhash, client, call):
-    """In the words of the client, as where the server is asked."""
-    simhash.create_index(index, text_field="body", settings=EMPTY)
-
-    def given():
-        for number, text in enumerate(random_texts(30, 3)):
-            if number == 10:
-                server.request("DELETE", f"/{index}")
-            yield {"_id": str(number), "body": text}
-
-    with only_made_by_request(server, index), pytest.raises(Exception, match="index_not_found") as failure:
-        ingest_in_batches(client, call, index, given(), batch=2, max_distance=3, lookups="memory")
-    assert type(failure.value).__name__ == "NotFoundError"
+        assert tagged(reports) == {"n025": "again"}
 
 
 def test_a_document_that_is_written_again_during_the_lookup(server, index, simhash, client, call, monkeypatch):
@@ -192,7 +181,7 @@ def test_several_writers(server, index, interval):
     simhash = SimHashClient(client)
     simhash.create_index(index, text_field="body", max_distance=3, settings=settings)
     fill(server, index, planted(300))
-    shown, problems, found = [queue.Queue(), queue.Queue()], [], {}
+    shown = [queue.Queue(), queue.Queue()]
 
     def write():
         for number, text in enumerate(random_texts(24, 5)):
@@ -212,24 +201,18 @@ def test_several_writers(server, index, interval):
                 else:
                     return
 
-        try:
-            reports = list(simhash.ingest(index, given(), batch=3, verify=False, lookups="memory"))
-            found.update(tagged(reports))
-        except BaseException as error:  # noqa: BLE001 -- a thread's failure is shown by the test
-            problems.append(error)
+        return tagged(simhash.ingest(index, given(), batch=3, verify=False, lookups="memory"))
 
-    threads = [threading.Thread(target=write), *(threading.Thread(target=ingest, args=(who,)) for who in range(2))]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    with ThreadPoolExecutor(3) as pool:
+        writing, *ingests = pool.submit(write), pool.submit(ingest, 0), pool.submit(ingest, 1)
+        writing.result()
+        found = {copy: to for each in ingests for copy, to in each.result().items()}
     client.close()
-    assert not problems
     assert found == {f"copy{number}": f"stays{number}" for number in range(24)}
 
 
-def test_too_little_memory(server, index, simhash, client, call, monkeypatch, caplog):
-    """It is an error before anything is written, where memory is demanded; else the server is asked."""
+def test_too_little_memory(server, index, simhash, client, call):
+    """It is an error before anything is written, where memory is demanded."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     fill(server, index, [fingerprint(each) for each in texts(30)])
     given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts(30))]
@@ -237,12 +220,6 @@ def test_too_little_memory(server, index, simhash, client, call, monkeypatch, ca
         ingest_in_batches(client, call, index, given, batch=5, max_distance=3, lookups="memory", memory_bytes=100)
     server.request("POST", f"/{index}/_refresh")
     assert server.request("GET", f"/{index}/_count")["count"] == 30
-    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 1)
-    monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
-    with caplog.at_level(logging.INFO, "es_simhash"):
-        reports = ingest_in_batches(client, call, index, given, batch=5, max_distance=3, memory_bytes=100)
-    assert len(tagged(reports)) == 30
-    assert any("memory_bytes" in each.getMessage() for each in caplog.records)
 
 
 def test_an_index_without_sequence_numbers(elasticsearch, index):

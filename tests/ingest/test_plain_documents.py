@@ -92,17 +92,3 @@ def test_both_ways_send_the_same(given, op_type, is_deciding):
     options = {"op_type": op_type, "on_duplicate": "tag" if is_deciding else None, "id_from": "content"}
     long = repr(read(LongWay, given, **options))  # NaN is not equal to itself
     assert repr(read(Source, given, **options)) == long
-
-
-def test_a_document_is_not_changed_and_may_be_used_again():
-    """The caller's dict may be filled anew for the next document."""
-    document = {"_id": "1", "body": "The boat leaves at nine."}
-
-    def given():
-        for number in range(3):
-            document.update(_id=str(number), body=f"The boat leaves at {number}.")
-            yield document
-
-    _, found = read(Source, given(), on_duplicate=None)
-    assert [lines[1]["body"] for *_, lines in found] == [f"The boat leaves at {number}." for number in range(3)]
-    assert document.keys() == {"_id", "body"}

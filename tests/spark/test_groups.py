@@ -15,7 +15,7 @@ from es_simhash.groups.assign import Documents, group_documents
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.rule import PairRule
 from es_simhash.spark import groups
-from tests.reference import star_of
+from tests.reference import are_neighbours, star_of
 from tests.servers.support import texts
 from tests.spark.test_pairs import frame, uneven
 
@@ -104,7 +104,7 @@ def test_measures_values_and_dates_as_the_rule_says(spark, verify):
             "fingerprint": f"{chance.choice([0, 255]) ^ 1 << chance.randrange(4):016x}",
             "body": None if number % 17 == 5 else body,
             "source": [[], ["x"], ["y"], ["y", "x"], ["x", "y"]][chance.randrange(5)],
-            "published": None if number % 11 == 3 else 86_400_000 * chance.randrange(6),
+            "published": None if number % 11 == 3 else 86_400_000 * chance.randrange(1, 7),
         }
         for number, body in enumerate(bodies)
     ]
@@ -113,23 +113,20 @@ def test_measures_values_and_dates_as_the_rule_says(spark, verify):
     df = spark.createDataFrame([tuple(row.values()) for row in rows], kinds)
     found = groups(df, max_distance=3, per="source", within=("published", "2d"), **how)
 
-    def near(a, b):
-        one, two = rows[a], rows[b]
-        if (int(one["fingerprint"], 16) ^ int(two["fingerprint"], 16)).bit_count() > 3:
-            return False
-        if not one["source"] or sorted(one["source"]) != sorted(two["source"]):
-            return False
-        days = one["published"], two["published"]
-        if None in days or abs(days[0] - days[1]) > 2 * 86_400_000:
-            return False
-        if verify is None:
-            return True
-        if one["body"] is None or two["body"] is None:
-            return False
-        by = verify.put_on(PairRule()).measure
-        return by.compare(*by.prepare([one["body"], two["body"]])).similarity >= 0.5
-
-    places = star_of(len(rows), near)
+    by = None if verify is None else verify.put_on(PairRule()).measure
+    known = [
+        {
+            "fingerprint": int(row["fingerprint"], 16),
+            "text": row["body"],
+            "source": row["source"],
+            "published": [] if row["published"] is None else [row["published"]],
+        }
+        for row in rows
+    ]
+    rule = {"max_distance": 3, "per": "source", "within": ("published", 2 * 86_400_000)}
+    if by is not None:
+        rule |= {"similarity": 0.5, "measure": lambda *texts: by.compare(*by.prepare(list(texts))).similarity}
+    places = star_of(len(rows), lambda a, b: are_neighbours(known[a], known[b], **rule))
     values = np.array([int(row["fingerprint"], 16) for row in rows], np.uint64)
     wanted = reported([row["id"] for row in rows], values, np.array(places))
     assert listed(found) == wanted
@@ -151,40 +148,33 @@ def test_arguments_are_checked(documents):
             groups(df, max_distance=3, **arguments)
 
 
-def decided(new, old, are_neighbours):
-    """Return for each new document the place of what it duplicates, and whether that is an older one."""
-    found, canonicals = [], []
-    for place, document in enumerate(new):
-        older = next((n for n, other in enumerate(old) if are_neighbours(document, other)), None)
-        earlier = next((n for n in canonicals if are_neighbours(document, new[n])), None)
-        if older is None and earlier is None:
-            canonicals.append(place)
-        found.append((older, True) if older is not None else (earlier, False))
-    return found
-
-
 def test_new_documents_join_older_ones_or_make_groups(spark):
     """An older one stays, whatever its id, and stands before each new one."""
     values = uneven(np.random.default_rng(8), 900)
     np.random.default_rng(9).shuffle(values)
     new, old = values[:300].tolist(), values[300:].tolist()
     ids = [f"{number:04}" for number in range(600)]
-    wanted = decided(new, old, lambda one, other: (one ^ other).bit_count() <= 3)
+
+    def near(one, other):
+        return (one ^ other).bit_count() <= 3
+
+    wanted, canonicals = [], []
+    for place, value in enumerate(new):
+        older = next((n for n, other in enumerate(old) if near(value, other)), None)
+        to = older if older is not None else next((n for n in canonicals if near(value, new[n])), None)
+        if to is None:
+            canonicals.append(place)
+            wanted.append((ids[place], ids[place], None, None, False))
+        else:
+            distance = (value ^ (new if older is None else old)[to]).bit_count()
+            wanted.append((ids[place], ids[to], ids[to], distance, older is not None))
     df, against = frame(spark, ids[:300], new), frame(spark, ids, old)
     for options in ({}, {"driver_pairs": 20}):
         found = groups(df, max_distance=3, against=against, **options)
-        rows = {row.id: row for row in found.collect()}
-        assert len(rows) == 300
-        for place, (to, is_older) in enumerate(wanted):
-            row = rows[ids[place]]
-            value = None if to is None else old[to] if is_older else new[to]
-            distance = None if value is None else (new[place] ^ value).bit_count()
-            assert (row.duplicate_of, row.distance, row.against) == (
-                (None, None, False) if to is None else (ids[to], distance, is_older)
-            )
-            assert row.group == (ids[place] if to is None else ids[to])
-    assert sum(each == (None, False) for each in wanted) > 50
-    assert len({each[1] for each in wanted if each[0] is not None}) == 2
+        assert found.columns == ["id", "group", "duplicate_of", "distance", "against"]
+        assert sorted(map(tuple, found.collect())) == wanted
+    assert len(canonicals) > 50
+    assert len({row[4] for row in wanted if row[2] is not None}) == 2
 
 
 def test_new_documents_are_compared_with_older_ones_by_texts_values_and_dates(spark):
@@ -193,19 +183,16 @@ def test_new_documents_are_compared_with_older_ones_by_texts_values_and_dates(sp
     other = "A goat ate the flowers of the mayor while everybody was at the market buying flowers for the mayor."
     schema = "id long, fingerprint string, body string, site string, at long, rank long"
     day = 86_400_000
-    against = spark.createDataFrame(
-        [(1, "00000000000000ff", text, "x", 0, 7), (2, "00000000000000ff", text, "x", 0, 3)], schema
-    )
-    df = spark.createDataFrame(
-        [
-            (1, "00000000000000fe", text + " Yes.", "x", day, 0),  # of the older one with the smallest rank
-            (2, "00000000000000fe", text, "y", day, 0),
-            (3, "00000000000000fe", text, "x", 9 * day, 0),
-            (4, "00000000000000ff", other, "x", day, 0),
-            (5, "00000000000000fd", text, "y", 2 * day, 1),  # of a new one
-        ],
-        schema,
-    )
+    bits = "00000000000000"
+    against = spark.createDataFrame([(1, f"{bits}ff", text, "x", 0, 7), (2, f"{bits}ff", text, "x", 0, 3)], schema)
+    new = [
+        (1, f"{bits}fe", text + " Yes.", "x", day, 0),  # of the older one with the smallest rank
+        (2, f"{bits}fe", text, "y", day, 0),
+        (3, f"{bits}fe", text, "x", 9 * day, 0),
+        (4, f"{bits}ff", other, "x", day, 0),
+        (5, f"{bits}fd", text, "y", 2 * day, 1),  # of a new one
+    ]
+    df = spark.createDataFrame(new, schema)
     options = {"verify": 0.8, "text": "body", "per": "site", "within": ("at", "7d"), "canonical": ["rank"]}
     found = groups(df, max_distance=3, against=against, **options)
     rows = {row.id: (row.duplicate_of, row.distance, row.against) for row in found.collect()}

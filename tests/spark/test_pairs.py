@@ -68,31 +68,24 @@ def test_what_cannot_be_used_is_refused(spark):
         near_pairs(spark.createDataFrame([("a", "ABC")], "id string, fingerprint string"), 3)
 
 
-def across(spark, chance):
-    """Return new and older fingerprints with their ids, some of which are the same, and both as frames."""
-    values = uneven(chance, 700)
-    chance.shuffle(values)
-    new, old = values[:200], values[200:]
-    ids = [f"d{number}" for number in range(len(new))], [f"d{number}" for number in range(len(old))]
-    frames = [
-        frame(spark, [*names, f"none{n}"], [*some.tolist(), None])
-        for n, (names, some) in enumerate(zip(ids, (new, old), strict=True))
-    ]
-    return new, old, ids, frames
-
-
 @pytest.mark.parametrize(("max_distance", "table"), [(0, 1 << 20), (3, 64), (9, 1 << 20)])
 def test_new_documents_are_paired_with_older_ones(spark, tiny, monkeypatch, max_distance, table):
     """Those of the older ones among themselves are left out, also where both have the same ids."""
     monkeypatch.setattr(pairs, "TABLE", table)
-    new, old, ids, (df, against) = across(spark, np.random.default_rng(6))
-    found = near_pairs(df, max_distance, against=against.repartition(3)).toArrow()
+    chance = np.random.default_rng(6)
+    values = uneven(chance, 700)
+    chance.shuffle(values)
+    new, old = values[:200], values[200:]
+    ids = [f"d{number}" for number in range(len(old))]
+    df = frame(spark, [*ids[: len(new)], "none"], [*new.tolist(), None])
+    against = frame(spark, [*ids, "none"], [*old.tolist(), None]).repartition(3)
+    found = near_pairs(df, max_distance, against=against).toArrow()
     assert found.column_names == ["id", "other_id", "distance", "against"]
     rows = list(zip(*(found[name].to_pylist() for name in found.column_names), strict=True))
     bits = np.bitwise_count(new[:, np.newaxis] ^ old)
-    wanted = [(ids[0][a], ids[1][b], int(bits[a, b])) for a, b in zip(*np.nonzero(bits <= max_distance), strict=True)]
+    wanted = [(ids[a], ids[b], int(bits[a, b])) for a, b in zip(*np.nonzero(bits <= max_distance), strict=True)]
     assert sorted(row[:3] for row in rows if row[3]) == sorted(wanted)
-    assert sorted(row[:3] for row in rows if not row[3]) == compared(ids[0], new, max_distance)
+    assert sorted(row[:3] for row in rows if not row[3]) == compared(ids, new, max_distance)
     assert len(wanted) > 200
 
 

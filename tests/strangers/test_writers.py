@@ -1,27 +1,12 @@
 """Other programs write through the pipeline: each document finds itself and its planted copies, from Python."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from tests.strangers.conftest import SECONDS
-
-RSYSLOG = """
-global(workDirectory="{folder}")
-module(load="{modules}/imfile.so")
-module(load="{modules}/omelasticsearch.so")
-template(name="line" type="string" string="%msg%")
-input(type="imfile" file="{folder}/documents.jsonl" tag="documents" ruleset="write")
-ruleset(name="write") {{
-  action(type="omelasticsearch" server="{host}" serverport="{port}" searchIndex="{index}" searchType=""
-         template="line" bulkmode="on" errorFile="{folder}/errors")
-}}
-"""
 
 SPIDER = """
 import pathlib
@@ -36,13 +21,13 @@ class Pages(scrapy.Spider):
 """
 
 
-def check_all_found(server, simhash, index, documents, near, *, id_of=lambda hit: hit.id):
+def check_all_found(server, simhash, index, documents, near):
     """Compare the lookups of Python for each document with the comparison of all."""
     server.request("POST", f"/{index}/_refresh")
     bodies = [each["body"] for each in documents]
-    found = simhash.find_near_dups_many(index, bodies, max_distance=8, source=["n"])
+    found = simhash.find_near_dups_many(index, bodies, max_distance=8)
     for document, hits in zip(documents, found, strict=True):
-        assert {id_of(hit): hit.distance for hit in hits} == near(document, 8)
+        assert {hit.id: hit.distance for hit in hits} == near(document, 8)
     [check] = simhash.check(index)
     assert (check.fingerprinted, check.problems) == (len(documents), ())
 
@@ -74,27 +59,6 @@ def test_elasticdump(node, strangers, opensearch, index, simhash, documents, nea
     assert {each["_id"]: each["_source"] for each in read} == {each["_id"]: each["_source"] for each in kept}
 
 
-def test_rsyslog(strangers, opensearch, index, simhash, documents, near, tmp_path):
-    """It sends the lines of a file as documents; the server makes their ids."""
-    daemon = strangers / "debian/usr/sbin/rsyslogd"
-    modules = next(strangers.glob("debian/usr/lib/*/rsyslog"), None)
-    if modules is None:
-        pytest.skip("rsyslog is missing: Debian's apt-get could not bring it")
-    lines = ({"n": each["n"], "body": each["body"]} for each in documents)
-    (tmp_path / "documents.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
-    host, port = opensearch.url.removeprefix("http://").split(":")
-    settings = RSYSLOG.format(folder=tmp_path, modules=modules, host=host, port=port, index=index)
-    (tmp_path / "rsyslog.conf").write_text(settings)
-    command = [daemon, "-n", "-f", tmp_path / "rsyslog.conf", "-i", tmp_path / "pid", "-M", modules]
-    with subprocess.Popen(command, env={**os.environ, "LD_LIBRARY_PATH": str(modules.parent)}) as process:
-        try:
-            await_documents(opensearch, index, len(documents))
-        finally:
-            process.send_signal(signal.SIGTERM)
-    assert not (tmp_path / "errors").exists()
-    check_all_found(opensearch, simhash, index, documents, near, id_of=lambda hit: f"{hit.source['n']:05d}")
-
-
 @pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
 def test_scrapy(strangers, request, index, product, tmp_path):
     """What it crawls goes through a pipe; a page that repeats another is not written, nor is a page crawled again."""
@@ -120,13 +84,3 @@ def test_scrapy(strangers, request, index, product, tmp_path):
             assert tuple(report[name] for name in ("written", "skipped", "unchanged")) == expected
     finally:
         server.remove(index)
-
-
-def await_documents(server, index, wanted):
-    """Return when *index* has as many documents."""
-    deadline = time.monotonic() + SECONDS
-    count = 0
-    while count < wanted and time.monotonic() < deadline:
-        server.request("POST", f"/{index}/_refresh")
-        count = server.request("GET", f"/{index}/_count")["count"]
-    assert count == wanted

@@ -18,16 +18,6 @@ def mapped(**changes):
     return {"mappings": mapping, "settings": ONE_SHARD}
 
 
-def found_by_themselves(simhash, index, documents, *, max_distance):
-    """Return the ids of the *documents* that a lookup of their own text finds."""
-    answers = simhash.find_near_dups_many(index, [each["body"] for each in documents], max_distance=max_distance)
-    return [
-        each["_id"]
-        for each, answer in zip(documents, answers, strict=True)
-        if answer.complete and each["_id"] in {found.id for found in answer}
-    ]
-
-
 def test_each_index_goes_by_its_own_settings(server, index, simhash):
     """Other text fields, and with and without the copy for scripts, behind one pattern."""
     server.request("PUT", f"/{index}-a", mapped())
@@ -35,8 +25,7 @@ def test_each_index_goes_by_its_own_settings(server, index, simhash):
     first, second = numbered(texts(5)), texts(5, seed=3)
     put(server, f"{index}-a", [{**each, "headline": "not the text"} for each in first])
     stale = {"fingerprint": "0" * 16, "value": "7"}
-    others = [{"_id": f"b{n}", "headline": text, "simhash": stale} for n, text in enumerate(second)]
-    put(server, f"{index}-b", others)
+    put(server, f"{index}-b", [{"_id": f"b{n}", "headline": text, "simhash": stale} for n, text in enumerate(second)])
     [*_, last] = simhash.backfill(f"{index}-*")
     assert (last.changed, last.empty, last.failed) == (10, 0, 0)
     assert_all_right(read_all(server, f"{index}-a"))
@@ -76,19 +65,25 @@ def test_a_field_that_no_document_has_is_refused_and_not_recorded(server, index,
         list(simhash.backfill(index, text_field="abstract"))
 
 
+def flows(simhash, index, path):
+    """Return all that reads documents and writes them again."""
+    return (
+        lambda: list(simhash.backfill(index)),
+        lambda: list(simhash.follow(index, once=True)),
+        lambda: simhash.remove_fields(index),
+        lambda: simhash.reconcile(index),
+        lambda: simhash.plan_removal(index, path),
+    )
+
+
 @pytest.mark.parametrize("source", [{"excludes": ["body"]}, {"includes": ["n"]}, {"enabled": False}])
-def test_an_index_that_keeps_a_part_of_source_is_refused(server, index, simhash, source):
+def test_an_index_that_keeps_a_part_of_source_is_refused(server, index, simhash, source, tmp_path):
     """An update would lose the postings of the rest; the check names it, and nothing is changed."""
     mapping = build_mapping(text_field="body") | {"_source": source}
     mapping["properties"]["body"] = {"type": "text"}
     server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
     put(server, index, [{**each, "n": 1} for each in numbered(texts(2))])
-    for flow in (
-        lambda: list(simhash.backfill(index)),
-        lambda: simhash.remove_fields(index),
-        lambda: simhash.reconcile(index),
-        lambda: simhash.plan_removal(index),
-    ):
+    for flow in flows(simhash, index, tmp_path / "plan"):
         with pytest.raises(MappingError, match="_source"):
             flow()
     [report] = simhash.check(index)
@@ -98,19 +93,12 @@ def test_an_index_that_keeps_a_part_of_source_is_refused(server, index, simhash,
 
 @pytest.mark.parametrize("server", ["elasticsearch"], indirect=True)
 def test_a_source_that_a_setting_turns_off_is_refused(server, index, simhash, tmp_path):
-    """Wherever the mapping would be: by all that reads documents and writes them again, before anything is changed."""
+    """As one that the mapping turns off; documents without a decision are taken."""
     settings = {**ONE_SHARD, "index.mapping.source.mode": "disabled"}
     simhash.create_index(index, text_field="body", settings=settings)
-    written = list(simhash.ingest(index, numbered(texts(2)), on_duplicate=None))
-    assert [each.action for each in written] == ["written", "written"]
-    for flow in (
-        lambda: list(simhash.ingest(index, numbered(texts(2)))),
-        lambda: list(simhash.backfill(index)),
-        lambda: list(simhash.follow(index, once=True)),
-        lambda: simhash.reconcile(index),
-        lambda: simhash.plan_removal(index, tmp_path / "plan"),
-        lambda: simhash.remove_fields(index),
-    ):
+    documents = numbered(texts(2))
+    assert {each.action for each in simhash.ingest(index, documents, on_duplicate=None)} == {"written"}
+    for flow in (*flows(simhash, index, tmp_path / "plan"), lambda: list(simhash.ingest(index, documents))):
         with pytest.raises(MappingError, match="_source"):
             flow()
     assert "no_source" in {fault.kind for fault in simhash.check(index)[0].faults}
@@ -151,10 +139,12 @@ def test_what_was_written_before_the_mapping_is_indexed(server, index, simhash):
     documents = numbered(texts(4))
     put(server, index, [{**each, **fingerprint_fields(fingerprint(each["body"]))} for each in documents])
     simhash.put_mapping(index, text_field="body")
-    assert found_by_themselves(simhash, index, documents, max_distance=3) == []
+    asked = [each["body"] for each in documents]
+    assert not any(simhash.find_near_dups_many(index, asked, max_distance=3))
     assert list(simhash.backfill(index))[-1].changed == 4
     server.request("POST", f"/{index}/_refresh")
-    assert len(found_by_themselves(simhash, index, documents, max_distance=3)) == 4
+    answers = zip(documents, simhash.find_near_dups_many(index, asked, max_distance=3), strict=True)
+    assert all(document["_id"] in [hit.id for hit in hits] for document, hits in answers)
     assert list(simhash.backfill(index))[-1].changed == 0
 
 

@@ -1,12 +1,14 @@
 """How far a follower has read: what is left and taken over, and what makes it begin anew."""
 
+import elastic_transport
+import opensearchpy
 import pytest
 
 from es_simhash import IncompleteSearchError, InvalidInputError, WritesRefusedError
-from es_simhash.mapping.shards import NOTHING, Position, Shard
+from es_simhash.mapping.shards import NOTHING, Position, PositionsError, Shard
 from es_simhash.upkeep.follow_changes import Places, PositionStore
 from es_simhash.upkeep.follow_options import find_outage
-from tests.transport.by_hand import drive, scripted
+from tests.transport.by_hand import ServerError, drive, scripted
 
 FIRST, SECOND = Shard("news-1", "a", 0), Shard("news-1", "a", 1)
 NEW = Shard("news-1", "b", 0)
@@ -87,19 +89,19 @@ def taken_over(recorded):
     return [place.read for place in looked(NINE, places=Places(recorded))]
 
 
-@pytest.mark.parametrize("damage", [{}, 7, {"read": "5"}, {"uuid": None}, {"number": []}])
+@pytest.mark.parametrize("damage", [7, {"read": "5"}, {"uuid": None}, {"number": []}], ids=repr)
 def test_what_is_damaged_is_read_again(damage):
     places = looked(NINE)
     for place in places:
         place.read = 5
     first, second = places.to_list()
-    damaged = {**first, **damage} if damage and isinstance(damage, dict) else damage
-    assert taken_over([damaged, second]) == [-1, 5]
+    assert taken_over([first, second]) == [5, 5]
+    assert taken_over([{**first, **damage} if isinstance(damage, dict) else damage, second]) == [NOTHING, 5]
 
 
 @pytest.mark.parametrize("recorded", [None, 7, {}, "places"])
 def test_what_is_no_list_is_nothing(recorded):
-    assert taken_over(recorded) == [-1, -1]
+    assert taken_over(recorded) == [NOTHING, NOTHING]
 
 
 POSITION = {"places": [1]}
@@ -129,15 +131,34 @@ def test_it_is_written_where_it_changed():
     assert write(201, 200) == 1
 
 
-def test_a_login_that_may_not_write_ends_it():
+def test_what_cannot_be_written_is_told():
+    """For a login that may not write that is the end; a busy server is waited for."""
     with pytest.raises(InvalidInputError, match="name another state index"):
         write(403)
-
-
-def test_a_busy_server_is_waited_for():
     with pytest.raises(WritesRefusedError) as refused:
         write(*[429] * 30)
     assert find_outage(refused.value, has_begun=True) == "busy"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "before"),
+    [
+        (elastic_transport.ConnectionError("refused"), "unreachable", "unreachable"),
+        (opensearchpy.ConnectionError("N/A", "refused", OSError()), "unreachable", "unreachable"),
+        (ServerError(429), "busy", "busy"),
+        (ServerError(500), "busy", "busy"),
+        (PositionsError("a shard without a primary"), "shards", "shards"),
+        (IncompleteSearchError("1 of 2 shards", reasons=()), "shards", "shards"),
+        (ServerError(404), "missing", None),
+        (ServerError(403, "cluster_block_exception"), "blocked", "blocked"),
+        (ServerError(403, "security_exception"), None, None),
+        (ValueError("a fault of ours"), None, None),
+    ],
+    ids=repr,
+)
+def test_outages(error, kind, before):
+    """What is waited for; *before* the index could be followed a missing one ends it."""
+    assert (find_outage(error, has_begun=True), find_outage(error, has_begun=False)) == (kind, before)
 
 
 @pytest.mark.parametrize(

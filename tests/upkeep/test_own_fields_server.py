@@ -6,7 +6,7 @@ import pytest
 
 from es_simhash import InvalidInputError, MappingError, document_fields
 from tests.servers.command_line import OTHER, TEXT
-from tests.servers.support import ON_BOTH, put as put_actions
+from tests.servers.support import ON_BOTH, put as put_actions, read_all
 
 OWN = {
     "string": "33e68120ecb2d7de",
@@ -21,10 +21,6 @@ def put(server, index, documents):
     put_actions(server, index, [{"_id": id_, **each} for id_, each in documents.items()])
 
 
-def sources(server, index, ids):
-    return {each: server.request("GET", f"/{index}/_doc/{each}")["_source"] for each in ids}
-
-
 @pytest.fixture
 def taken(server, index):
     """An index that does not map `simhash`, in which documents have something with that name."""
@@ -37,7 +33,7 @@ def taken(server, index):
 @ON_BOTH
 def test_what_is_there_stays_and_is_named(taken, server, simhash, run):
     """By setup, backfill and follow, also in their dry runs; the others get theirs, and keys beside ours stay."""
-    before = sources(server, taken, OWN)
+    before = read_all(server, taken)
     would = simhash.setup(taken, text_field="body", dry_run=True)
     found = simhash.setup(taken, text_field="body")
     for filled in (would.filled, found.filled, list(simhash.backfill(taken))[-1]):
@@ -50,13 +46,14 @@ def test_what_is_there_stays_and_is_named(taken, server, simhash, run):
         assert "documents changed" not in result.output
     result = run("follow", taken, "--once", "--state-index", f"{taken}-state")
     assert (result.exit_code, result.stderr.count("choose another prefix")) == (3, len(OWN)), result.output
-    assert sources(server, taken, OWN) == before
-    kept = sources(server, taken, ["kept"])["kept"]["simhash"]
+    held = read_all(server, taken)
+    assert {id_: held[id_] for id_ in OWN} == {id_: before[id_] for id_ in OWN}
+    kept = held["kept"]["simhash"]
     assert (kept["mine"], kept["fingerprint"]) == (1, document_fields(TEXT)["simhash"]["fingerprint"])
     removed = simhash.remove_fields(taken)
     assert (removed.documents, removed.failures) == (2, ())
-    left = sources(server, taken, [*OWN, "kept", "free"])
-    assert {id_: left[id_] for id_ in OWN} == before
+    left = read_all(server, taken)
+    assert {id_: left[id_] for id_ in OWN} == {id_: before[id_] for id_ in OWN}
     assert left["free"].get("simhash") is None
     assert {key: value for key, value in left["kept"]["simhash"].items() if value is not None} == {"mine": 1}
 
@@ -94,7 +91,7 @@ def test_a_field_in_the_mapping(server, index, simhash, make_simhash, run):
     result = run("find", index, TEXT)
     assert "this index has the prefix 'near': give --prefix near" in result.stderr
     assert len(make_simhash(prefix="near").find_near_dups(index, TEXT)) == 2
-    assert {id_: each["simhash"] for id_, each in sources(server, index, "ab").items()} == {"a": 5, "b": 6}
+    assert {id_: each["simhash"] for id_, each in read_all(server, index).items()} == {"a": 5, "b": 6}
     # Behind a pattern it is passed over, as an index without our fields is; to write there is refused.
     simhash.create_index(f"{index}-ours", text_field="body")
     put(server, f"{index}-ours", {"c": {"body": TEXT, **document_fields(TEXT)}})
@@ -114,7 +111,7 @@ def test_an_object_of_other_fields_in_the_mapping(server, index, simhash):
         assert caught.value.kinds == ("users_field",)
     with pytest.raises((MappingError, InvalidInputError), match="not record"):
         simhash.remove_fields(index)
-    assert sources(server, index, "a") == {"a": {"body": TEXT, "simhash": {"algo": "x"}}}
+    assert read_all(server, index) == {"a": {"body": TEXT, "simhash": {"algo": "x"}}}
 
 
 def test_an_ingest_refuses_it(server, index, simhash):
@@ -123,5 +120,4 @@ def test_an_ingest_refuses_it(server, index, simhash):
     given = {id_: {"body": TEXT, "simhash": OWN[id_]} for id_ in ("object", "ours")}
     reports = list(simhash.ingest(index, [{"_id": id_, **each} for id_, each in given.items()], on_duplicate="tag"))
     assert [(each.action, "choose another prefix" in each.reason) for each in reports] == [("refused", True)] * 2
-    server.request("POST", f"/{index}/_refresh")
-    assert server.request("GET", f"/{index}/_count")["count"] == 0
+    assert read_all(server, index) == {}
