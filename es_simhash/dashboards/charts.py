@@ -6,7 +6,7 @@ is left out. An object may have four keys: ``$if`` names a value, and without it
 one of its ``parts`` that stands for the object, whose other keys are values of that part. ``$json`` stands for a text,
 the JSON of what it has, with ``$indent`` for people. ``$why`` is a comment.
 
-Expressions keep to what the checker of Dashboards allows (``tests/dashboards/test_vega.py``): no ``window``, no
+Expressions keep to what the checker of Dashboards allows (``tests/dashboards/test_dashboards.py``): no ``window``, no
 ``document``, no computed property. Text takes the styles ``guide-label`` and ``guide-title``, which both products
 colour for light and dark themes. A bar alone does not fill its chart.
 

@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from es_simhash import SimHashClient, build_dashboards
-from tests.servers.panels import expand, spec_of, with_answer
-from tests.servers.support import ONE_SHARD
+from es_simhash import build_dashboards
+from tests.dashboards.test_dashboards import specs_of
+from tests.servers.panels import expand, with_answer
+from tests.servers.support import ON_BOTH, ONE_SHARD, put
 
 FIELDS = {"time_field": "meta.published", "source_field": 'agency\'s "name"', "text_field": "story 'text'"}
 SPAN = tuple(int(datetime(2026, month, 1, tzinfo=UTC).timestamp() * 1000) for month in (1, 3))
@@ -23,17 +24,13 @@ BRIDGE = "The council approved the new bridge over the river on Tuesday after a 
 CHIPS = "Shares of the chip maker fell by a tenth after it cut its forecast for the year again."
 LONE = "A museum of clocks opens next month in the old station, with free entry on the first weekend."
 
-# What OpenSearch Dashboards maps of each type; its index is strict. `index-pattern` alone takes other attributes.
-TEXT, KEYWORD = {"type": "text"}, {"type": "keyword"}
-
 
 @pytest.fixture
-def grouped(sync_client, index):
+def grouped(sync_client, sync_simhash, index):
     """An index with two groups, of three and of two documents, one document alone, and one without words."""
-    simhash = SimHashClient(sync_client)
-    simhash.create_index(index, text_field=FIELDS["text_field"], max_distance=16, settings=ONE_SHARD)
-    own = {FIELDS["source_field"]: KEYWORD, "meta": {"properties": {"published": {"type": "date"}}}}
-    sync_client.indices.put_mapping(index=index, body={"properties": own})
+    own = {FIELDS["source_field"]: {"type": "keyword"}, "meta": {"properties": {"published": {"type": "date"}}}}
+    how = {"text_field": FIELDS["text_field"], "max_distance": 16, "mappings": {"properties": own}}
+    sync_simhash.create_index(index, settings=ONE_SHARD, **how)
     texts = [BRIDGE, CHIPS, BRIDGE + " Work begins in May.", BRIDGE, CHIPS, LONE, "..."]
     documents = [
         {
@@ -44,22 +41,21 @@ def grouped(sync_client, index):
         }
         for n, text in enumerate(texts)
     ]
-    assert [report.action for report in simhash.ingest(index, documents)].count("tagged") == 3
+    assert [report.action for report in sync_simhash.ingest(index, documents)].count("tagged") == 3
     sync_client.indices.refresh(index=index)
     return index
 
 
-def charts(pack):
+def charts(index, **fields):
     """Return the Vega specification of each chart by the last part of its title."""
-    panels = [each for each in pack if each["type"] == "visualization"]
-    vega = [each for each in panels if json.loads(each["attributes"]["visState"])["type"] == "vega"]
-    return {each["attributes"]["title"].partition(", ")[2]: spec_of(each) for each in vega}
+    specs = specs_of(build_dashboards(index, **fields))
+    return {title.partition(", ")[2]: spec for title, spec in specs.items()}
 
 
-def ask(client, server, spec, *, span=SPAN, context=None):
+def ask(client, server, spec):
     """Run the search of a chart, and return the answer whole."""
     request = spec["data"][0]["url"]
-    body = expand(request, product=server.product, span=span, context=context)
+    body = expand(request, product=server.product, span=SPAN, context=None)
     assert "%" not in json.dumps(body)
     answer = client.search(index=request["index"], body=body)
     return dict(getattr(answer, "body", answer))
@@ -73,9 +69,10 @@ def draw(spec, answer):
     return [html.unescape(re.sub(r"<[^>]*>", "", words)) for style, words in drawn if 'opacity="0"' not in style]
 
 
+@ON_BOTH
 def test_what_the_charts_say(server, sync_client, grouped):
     """As they are drawn: numbers with shares, every day of the chosen time, the most doubled source first, groups."""
-    found = charts(build_dashboards(grouped, **FIELDS))
+    found = charts(grouped, **FIELDS)
     answers = {name: ask(sync_client, server, spec) for name, spec in found.items()}
     words = {name: draw(spec, answers[name]) for name, spec in found.items()}
     assert words["numbers"] == [
@@ -99,13 +96,13 @@ def test_what_the_charts_say(server, sync_client, grouped):
     assert largest == ["doc '0\"", "doc '1\"", "2", "1"]
     assert BRIDGE.startswith(bridge.rstrip("…"))
     assert CHIPS.startswith(chips.rstrip("…"))
-    without = charts(build_dashboards(grouped, **FIELDS | {"text_field": None}))["largest groups"]
+    without = charts(grouped, **FIELDS | {"text_field": None})["largest groups"]
     assert draw(without, ask(sync_client, server, without))[2:] == ["2", "1"]
 
 
-def test_sizes_of_more_groups_than_are_listed(server, sync_client, grouped):
+def test_sizes_of_more_groups_than_are_listed():
     """Groups below those that are listed are one bar, from 2 to the smallest size that is listed."""
-    spec = charts(build_dashboards(grouped, **FIELDS))["sizes of groups"]
+    spec = charts("news")["sizes of groups"]
     listed = [{"key": f"g{n}", "doc_count": size - 1} for n, size in enumerate([2_000, 12, 12, 7])]
     duplicates = {
         "doc_count": 9_000,
@@ -120,16 +117,15 @@ def test_sizes_of_more_groups_than_are_listed(server, sync_client, grouped):
 
 # Any two of the three meet in each way.
 @pytest.mark.parametrize(("mapped", "fields", "count"), [(True, FIELDS, 1), (False, {}, 0)])
-def test_an_index_without_groups(server, sync_client, index, count, fields, mapped):
+def test_an_index_without_groups(server, sync_client, sync_simhash, index, count, fields, mapped):
     """Nothing, or one document, with our fields or without any mapping of them: every chart draws, and says so."""
     if mapped:
-        SimHashClient(sync_client).create_index(index, text_field="body", settings=ONE_SHARD)
+        sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     else:
         sync_client.indices.create(index=index, body={"settings": ONE_SHARD})
     for n in range(count):
-        sync_client.index(index=index, id=str(n), body={"body": BRIDGE})
-    sync_client.indices.refresh(index=index)
-    for name, spec in charts(build_dashboards(index, **fields)).items():
+        put(server, index, [{"_id": str(n), "body": BRIDGE}])
+    for name, spec in charts(index, **fields).items():
         words = draw(spec, ask(sync_client, server, spec))
         if name == "numbers":
             # The documents lack the time field, so no range of time has them.
@@ -139,41 +135,31 @@ def test_an_index_without_groups(server, sync_client, index, count, fields, mapp
             assert ("range of time" in said) == bool(fields)
 
 
-def test_the_saved_searches(server, sync_client, grouped):
+def test_the_saved_searches(sync_client, grouped):
     """The filters of each saved search, as both products send them, find what its title says."""
-    expected = {
-        "duplicates": {"2", "3", "4"},
-        # A document without words is a group of its own.
-        "canonicals": {"0", "1", "5", "6"},
-        "without fingerprint": {"6"},
-        "documents of one group": {"0", "1", "2", "3", "4", "5", "6"},
-    }
-    pack = build_dashboards(grouped, **FIELDS)
     found = {}
-    for each in pack:
+    for each in build_dashboards(grouped, **FIELDS):
         if each["type"] == "search":
             source = json.loads(each["attributes"]["kibanaSavedObjectMeta"]["searchSourceJSON"])
             assert source["query"] == {"query": "", "language": "kuery"}
             query = {"bool": {"filter": [filter_["query"] for filter_ in source["filter"]]}}
-            sort = [
-                {field: {"order": order, "unmapped_type": "boolean"}} for field, order in each["attributes"]["sort"]
-            ]
-            answer = sync_client.search(index=grouped, body={"query": query, "sort": sort})
-            ids = [hit["_id"] for hit in answer["hits"]["hits"]]
-            found[each["attributes"]["title"].partition(", ")[2]] = {id_[5] for id_ in ids}
-    assert found == expected
+            order = {"unmapped_type": "boolean"}
+            sort = [{field: {"order": way, **order}} for field, way in each["attributes"]["sort"]]
+            hits = sync_client.search(index=grouped, body={"query": query, "sort": sort})["hits"]["hits"]
+            found[each["attributes"]["title"].partition(", ")[2]] = "".join(sorted(hit["_id"][5] for hit in hits))
+    # A document without words is a group of its own.
+    canonicals = {"duplicates": "234", "canonicals": "0156"}
+    assert found == canonicals | {"without fingerprint": "6", "documents of one group": "0123456"}
 
 
-def test_the_command_checks_the_fields(server, sync_client, grouped, run):
+def test_the_command_checks_the_fields(grouped, run):
     """What is not mapped or has the wrong type ends the command; the recorded text field is taken over."""
-    time = ["--time-field", "meta.published"]
-    done = run("export", "dashboards", grouped, *time, "--source-field", FIELDS["source_field"], "--check")
+    source = ["--source-field", FIELDS["source_field"]]
+    done = run("export", "dashboards", grouped, "--time-field", "meta.published", *source, "--check")
     assert done.exit_code == 0, done.stderr
-    pack = [json.loads(line) for line in done.stdout.splitlines()]
-    assert pack == build_dashboards(grouped, **FIELDS)
-    for wrong in (["--time-field", "nothing"], ["--time-field", FIELDS["text_field"]]):
-        done = run("export", "dashboards", grouped, *wrong, "--check")
-        assert (done.exit_code, done.stdout) == (1, "")
-        assert wrong[1] in done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == build_dashboards(grouped, **FIELDS)
+    for wrong in ("nothing", FIELDS["text_field"]):
+        done = run("export", "dashboards", grouped, "--time-field", wrong, "--check")
+        assert (done.exit_code, done.stdout, wrong in done.stderr) == (1, "", True)
     done = run("export", "dashboards", f"{grouped}-nothing-*", "--check")
     assert (done.exit_code, done.stdout) == (1, "")
