@@ -21,7 +21,7 @@ from es_simhash.mapping.port import Around, Port
 from es_simhash.mapping.resolve import judge_mappings
 from es_simhash.removal.delete import Deletion, delete_documents, put_back, read_planned
 from es_simhash.removal.guard_rails import check_max_share
-from es_simhash.removal.make_plan import count_shown, read_uuids
+from es_simhash.removal.make_plan import count_shown, read_setting
 from es_simhash.removal.may_delete import is_written, state_of, version_of
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.present import Items, judge, read_decisive
@@ -101,11 +101,11 @@ async def _apply(
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     header = removal.header
     names = sorted(header.index_uuids)
-    uuids = await read_uuids(server, names)
+    uuids = await read_setting(server, names, "uuid")
     standing = [name for name in names if uuids.get(name) == header.index_uuids[name]]
     if standing:
         await _refuse_parts(server, header, standing, dry_run=dry_run)
-    created = await _read_created(server, standing)
+    created = await read_setting(server, standing, "creation_date")
     view = await _standing_view(server, header, standing)
     if standing:
         await _check_guards(server, removal, view, standing)
@@ -163,14 +163,6 @@ async def _refuse_parts(server: Port, header: PlanHeader, standing: Sequence[str
     await refuse_updates(server, standing, mappings)
     if not dry_run:
         await refuse_masked(server, standing)
-
-
-async def _read_created(server: Port, names: Sequence[str]) -> dict[str, str]:
-    """Return the ``creation_date`` of each index."""
-    if not names:
-        return {}
-    found = await server.patient.get_settings(index=names, name="index.creation_date")
-    return {name: str(held["settings"]["index"]["creation_date"]) for name, held in found.items()}
 
 
 async def _standing_view(server: Port, header: PlanHeader, standing: Sequence[str]) -> list[str]:

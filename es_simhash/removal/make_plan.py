@@ -94,7 +94,7 @@ async def make_plan(
     view = () if "<" in index_key(index) else tuple(names_in(index))
     shown = await find_shown(server, index, resolved, options.show)
     comparer = _comparer(server.context, resolved, grouping, shown, longest)
-    uuids = await read_uuids(server, names)
+    uuids = await read_setting(server, names, "uuid")
     planning = _Planning(options, comparer, writer, earlier, view or names)
     table, groups = await read_groups(server, index, resolved, grouping)
     if lost := await server.compute(table.count_lost):
@@ -111,7 +111,7 @@ async def make_plan(
     without_fingerprint, ungrouped = await count_lacking(
         server.patient, index, resolved.settings_of, mappings=resolved.mappings
     )
-    if await read_uuids(server, names) != uuids:
+    if await read_setting(server, names, "uuid") != uuids:
         raise IncompleteSearchError("an index was replaced while it was read: plan again")
     recorded = replace(grouping, similarity=comparer.bound).to_dict()
     at = await server.compute(now)
@@ -277,16 +277,16 @@ def candidates(groups: Groups, places: Sequence[int]) -> Iterator[Candidate]:
         yield groups.table.row(place), canonical, int(groups.distance[place])
 
 
-async def read_uuids(server: Port, names: Sequence[str]) -> dict[str, str]:
-    """Return the UUID of each concrete index of *names*; an index that does not exist, or is an alias now, has none."""
+async def read_setting(server: Port, names: Sequence[str], setting: str) -> dict[str, str]:
+    """Return a *setting* of each concrete index of *names*; one that does not exist, or is an alias now, has none."""
     if not names:
         return {}
-    asked = server.patient.get_settings(index=list(names), name="index.uuid")
+    asked = server.patient.get_settings(index=list(names), name=f"index.{setting}")
     answer = await unless_refused(asked, 404)
     if answer is None and len(names) > 1:  # nobody says which of them is not there
-        return {key: uuid for name in names for key, uuid in (await read_uuids(server, [name])).items()}
+        return {key: value for name in names for key, value in (await read_setting(server, [name], setting)).items()}
     held = {name: ((answer or {}).get(name) or {}).get("settings") or {} for name in names}
-    return {name: uuid for name, settings in held.items() if (uuid := (settings.get("index") or {}).get("uuid"))}
+    return {name: value for name, settings in held.items() if (value := (settings.get("index") or {}).get(setting))}
 
 
 async def find_matching(

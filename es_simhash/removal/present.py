@@ -10,7 +10,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.removal.classes import Document, find_loss
 from es_simhash.removal.decisions import in_words
 from es_simhash.removal.delete import read_documents
-from es_simhash.removal.make_plan import decisive_fields, find_matching, read_uuids, used_fields
+from es_simhash.removal.make_plan import decisive_fields, find_matching, read_setting, used_fields
 from es_simhash.removal.may_delete import (
     Decisive,
     Fate,
@@ -51,7 +51,8 @@ async def judge(server: Port, removal: RemovalFile, lines: Mapping[int, PlannedR
     have another filter now; the filter of the plan is asked about what was written since.
     """
     header = removal.header
-    uuids = await read_uuids(server, sorted({name for planned in lines.values() for name in _indices(planned)}))
+    names = sorted({name for planned in lines.values() for name in _indices(planned)})
+    uuids = await read_setting(server, names, "uuid")
     standing = {name for name, uuid in uuids.items() if header.index_uuids.get(name) == uuid}
     fitting = {number: planned for number, planned in lines.items() if standing.issuperset(_indices(planned))}
     documents = [row for line in fitting.values() for row in (line.document, line.canonical)]

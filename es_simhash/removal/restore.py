@@ -160,7 +160,7 @@ class _Work:
             target = await self.find(line.index) if is_planned else Destination(line.index, fault="unplanned")
             items.append(_Item(line, target))
             if target.fault is not None:
-                items[-1].settle("refused", target.fault, target.detail)
+                items[-1].settle("refused", target.fault)
         await self.server.compute(self._refuse_misfits, _open_of(items))
         # What is missing now, and there after it was created, was restored, though the answer may have been lost.
         await self._compare(_open_of(items), None)
@@ -301,7 +301,6 @@ class Destination:
     vectors: frozenset[str] = frozenset()
     may_change: bool = True
     fault: RestoredKind | None = None
-    detail: str = ""
 
 
 async def find_target(server: Port, name: str, *, is_named: bool) -> Destination:

@@ -36,7 +36,7 @@ def lines(result):
 def decide(path, plan, *ids, by="Ann\x1b[31m", at=10, **changed):
     """Write a file of decisions that keeps *ids*."""
     found = read_plan(plan)
-    keep = [each.document.key for each in found.removals() if each.document.id in ids]
+    keep = [each.document.key for each in found.lines if each.document.id in ids]
     decide_file(path, found.sha256, keep, by=by, reason="another bridge", at=f"2026-11-27T{at}:00:00Z")
     path.write_text(json.dumps(json.loads(path.read_text()) | changed))
     return path

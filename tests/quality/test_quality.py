@@ -104,12 +104,10 @@ def test_steps_that_a_sample_asks_for(text, step):
 )
 def test_both_forms_of_chinese_in_a_sample(traditional, simplified, japanese, is_told):
     """They are told without OpenCC, too; Japanese is neither."""
-    texts = [f"臺北市議會第{number}次會議通過這個計畫，並從應有的經費中實際撥款。" for number in range(traditional)]
-    texts += [f"北京市人大第{number}次会议通过这个计划，并对经费使用情况进行说明。" for number in range(simplified)]
-    texts += [
-        f"東京都議会は{number}日、新しい橋の建設を承認した。国の予算で、一個ずつ這うように開通する。"
-        for number in range(japanese)
-    ]
+    texts = ["臺北市議會第{}次會議通過這個計畫，並從應有的經費中實際撥款。"] * traditional
+    texts += ["北京市人大第{}次会议通过这个计划，并对经费使用情况进行说明。"] * simplified
+    texts += ["東京都議会は{}日、新しい橋の建設を承認した。国の予算で、一個ずつ這うように開通する。"] * japanese
+    texts = [text.format(number) for number, text in enumerate(texts)]
     found = list(measure_steps(texts, get_scheme(), PRESETS["similar"]))
     assert [(step.step, step.texts, step.preprocess) for step in found] == [("t2s", traditional, ("t2s",))] * is_told
     assert all("--preprocess t2s" in str(step) for step in found)

@@ -1,9 +1,9 @@
-"""Verification, explain, check_sample and tune on real servers, sync and async."""
+"""What explain, check_sample and tune say, on real servers, sync and async."""
 
 import pytest
 
-from es_simhash import InvalidInputError, fingerprint, fingerprint_fields
-from tests.servers.support import ONE_SHARD, put
+from es_simhash import InvalidInputError
+from tests.servers.support import ONE_SHARD, document, put
 
 BASE = (
     "The council approved the new bridge over the river on Tuesday after a long debate about its cost. "
@@ -16,51 +16,12 @@ OTHER = "Nobody expected the harbour to freeze in October, least of all the crew
 TEXTS = {"same": BASE.upper(), "edited": EDITED, "longer": LONGER, "other": OTHER}
 
 
-def send(server, index, documents):
-    put(server, index, [{"_id": name, **source} for name, source in documents.items()])
-
-
-def fingerprinted(text, **more):
-    return {"body": text, **fingerprint_fields(fingerprint(text)), **more}
-
-
 @pytest.fixture
 def filled(server, index, simhash):
     """An index with four texts."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    send(server, index, {name: fingerprinted(text) for name, text in TEXTS.items()})
+    put(server, index, [document(id_, text) for id_, text in TEXTS.items()])
     return index
-
-
-def test_what_cannot_be_verified(server, filled, simhash):
-    """A deleted text, a redacted one and a list of numbers do not drop a near-duplicate; a text is needed to ask."""
-    redacted = fingerprinted(BASE) | {"body": "REDACTED"}
-    send(server, filled, {"redacted": redacted, "empty": fingerprint_fields(fingerprint(BASE))})
-    found = simhash.find_near_dups(filled, BASE, max_distance=3, verify=True)
-    assert [each.id for each in found] == ["same", "empty", "redacted"]
-    assert [each.similarity for each in found] == [1.0, None, None]
-    assert len(found.unverified) == 2
-    assert "redacted" in " ".join(found.unverified)
-    assert "no text in body" in " ".join(found.unverified)
-    with pytest.raises(InvalidInputError, match="ask with a text"):
-        simhash.find_near_dups(filled, fingerprint=1, verify=True)
-    # The document asked for has no text, so nothing can be compared: all is kept, and marked.
-    of_empty = simhash.find_near_dups_of(filled, "empty", max_distance=3, verify=True)
-    assert [each.id for each in of_empty] == ["redacted", "same"]
-    assert len(of_empty.unverified) == 2
-
-
-def test_verification_without_source(server, index, simhash):
-    """Stored fields serve where _source is off; what ignore_above left out is named."""
-    mappings = {
-        "_source": {"enabled": False},
-        "properties": {"body": {"type": "keyword", "store": True, "index": False, "ignore_above": 400}},
-    }
-    simhash.create_index(index, text_field="body", mappings=mappings, settings=ONE_SHARD)
-    send(server, index, {"same": fingerprinted(BASE), "cut": fingerprinted(BASE + "!" * 200)})
-    found = simhash.find_near_dups(index, BASE, verify=True)
-    assert [(each.id, each.similarity) for each in found] == [("same", 1.0), ("cut", None)]
-    assert "ignore_above" in found.unverified[0]
 
 
 def test_explain_documents(filled, simhash):
@@ -84,27 +45,21 @@ def test_explain_documents(filled, simhash):
             simhash.explain(filled, *ids, texts=texts)
 
 
+def test_a_fingerprint_cannot_be_verified(filled, simhash):
+    with pytest.raises(InvalidInputError, match="ask with a text"):
+        simhash.find_near_dups(filled, fingerprint=1, verify=True)
+
+
 def test_a_sample_finds_what_is_wrong(server, filled, simhash):
     """A healthy index has no error; each fault that is put in is found, and named with what to do."""
     healthy = simhash.check_sample(filled)
-    assert healthy.is_healthy
-    assert healthy.sampled == 4
-    assert healthy.fingerprinted == 4
-    stale = fingerprinted(BASE) | {"body": OTHER}
-    shouted = fingerprinted(BASE)
-    shouted["simhash"] = shouted["simhash"] | {"fingerprint": "ABCDEFABCDEFABCD"}
-    rounded = fingerprinted(LONGER)
-    rounded["simhash"] = rounded["simhash"] | {"value": int(float(rounded["simhash"]["value"])) + 2048}
-    faults = {
-        "stale": stale,
-        "shouted": shouted,
-        "rounded": rounded,
-        "forgotten": {"body": BASE},
-        "empty": {"body": "..."},
-        "short": fingerprinted("too short"),
-        **{f"copy{number}": fingerprinted(OTHER) for number in range(200)},
-    }
-    send(server, filled, faults)
+    assert (healthy.is_healthy, healthy.sampled, healthy.fingerprinted) == (True, 4, 4)
+    shouted, rounded = document("shouted", BASE), document("rounded", LONGER)
+    shouted["simhash"] |= {"fingerprint": "ABCDEFABCDEFABCD"}
+    rounded["simhash"] |= {"value": int(float(rounded["simhash"]["value"])) + 2048}
+    faults = [shouted, rounded, document("stale", BASE) | {"body": OTHER}, document("short", "too short")]
+    faults += [{"_id": "forgotten", "body": BASE}, {"_id": "empty", "body": "..."}]
+    put(server, filled, faults + [document(f"copy{number}", OTHER) for number in range(200)])
     found = simhash.check_sample(filled)
     kinds = {each.kind: each for each in found.findings}
     assert kinds.keys() == {"stale", "broken", "mapping", "short"}
@@ -119,7 +74,7 @@ def test_a_sample_finds_what_is_wrong(server, filled, simhash):
 
 def test_a_sample_of_a_dynamic_mapping(server, index, simhash):
     """Fields that the server mapped by itself are the first thing to repair, and the rest is left alone."""
-    send(server, index, {"1": fingerprinted(BASE)})
+    put(server, index, [document("1", BASE)])
     found = simhash.check_sample(index)
     assert not found.is_healthy
     assert {each.kind for each in found.findings} == {"mapping"}
@@ -129,7 +84,7 @@ def test_a_sample_of_a_dynamic_mapping(server, index, simhash):
 def test_tune_counts_texts_without_words(server, index, simhash):
     """A server finds them in a search, and leaves them out when it only counts: more were drawn than there were."""
     texts = ["The storm closed all schools today", "…", "Trains stopped in the north again"]
-    send(server, index, {str(number): {"body": text} for number, text in enumerate(texts)})
+    put(server, index, [{"_id": str(number), "body": text} for number, text in enumerate(texts)])
     found = simhash.tune(index, text_field="body")
     assert (found.documents, found.sampled, found.short) == (3, 2, 1)
     with pytest.raises(InvalidInputError, match="does not record its text field"):

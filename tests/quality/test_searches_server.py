@@ -13,20 +13,7 @@ COPIED = (
     "Dockers lifted the boxes by hand until a second crane came by rail, and the captains of nine ships that lay "
     "outside the breakwater drew lots who of them was to come in first when the signal turned to green again."
 )
-OTHERS = [
-    "Rowers trained in the harbour until the evening, and a band played on the quay for hundreds of guests.",
-    "A new ferry will leave the harbour every morning, says the mayor, if the council grants the money for it.",
-    "Divers found an anchor of the seventeenth century in the harbour; a museum wants to show it next summer.",
-    "The price of fish rose again at the auction of the harbour, since few boats went out during the storm.",
-    "Children painted the walls of the harbour with whales, and their teachers with the names of lost ships.",
-    "Engineers measure the depth of the harbour by sound, and print the chart anew for each of the pilots.",
-    "Nobody was hurt when two yachts met in the harbour at night; the police look for a third one without lights.",
-    "The harbour office asks for quiet: seals rest on the southern bank, and their young ones cannot swim yet.",
-    "A film about smugglers will be made in the harbour, with forty actors and a schooner from the far north.",
-    "Ice on the harbour holds a man but no horse, wrote the warden in the winter of the great frost.",
-    "The library of the harbour lends maps, and since this week also sextants, to all who leave their name.",
-    "Wardens count the rats of the harbour by their holes, and say that there are fewer than a year ago.",
-]
+OTHERS = [" ".join(["harbour", *(f"word{n}of{k}" for k in range(14))]) for n in range(12)]
 BY_NUMBER = {"query": {"match": {"body": "harbour"}}, "sort": [{"n": "asc"}], "size": 3, "aggs": {}, "from": 1}
 
 

@@ -10,32 +10,23 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.removal import apply, guard_rails
 from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON
 from es_simhash.removal.guard_rails import Excess, Guards, OneStays
-from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.present import Judged
-from es_simhash.removal.records import PlannedDocument, PlannedRemoval
-from es_simhash.removal.removal_file import PlanWriter, RemovalFile
+from es_simhash.removal.records import PlannedRemoval
+from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.take_decisions import Kept, take_in
 from es_simhash.transport.protocol import Key
-from tests.servers.removals import decide_file, take
+from tests.servers.removals import decide_file, document, take, write_plan
 from tests.transport.by_hand import drive, scripted
 
 IDS = ["plain", "ü \ud800 \x7f </script>", 'quote"\n', "\u202eevil"]
 
 
-def document(id_, routing=None):
-    """Return a document of a plan."""
-    return PlannedDocument(id_, "news", routing, 1, 1, "", {"body": "one two"})
-
-
 @pytest.fixture
 def plan(tmp_path):
     """The file of a removal with four lines, of which the last is held back."""
-    path = tmp_path / "removal.db"
-    with PlanWriter(path) as writer:
-        for n, id_ in enumerate(IDS):
-            writer.add(PlannedRemoval(document(id_, f"r{n}"), document("stays"), 1, 0.9, "few" if n == 3 else "same"))
-        guards = Guards(0.2, 20)
-        writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}, 4, guards, decided_by={"news": ("body",)}))
+    path, stays = tmp_path / "removal.db", document("stays")
+    goes = [document(id_, routing=f"r{n}") for n, id_ in enumerate(IDS)]
+    write_plan(path, [PlannedRemoval(row, stays, 1, 0.9, "few" if row is goes[3] else "same") for row in goes])
     return path
 
 

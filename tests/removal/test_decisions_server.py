@@ -27,7 +27,7 @@ def decide(plan, tmp_path):
     minutes = itertools.count(10)
 
     def write(*ids, by="Ann", reason="other parties"):
-        lines = {each.document.id: each.document.key for each in read_plan(plan).removals()}
+        lines = {each.document.id: each.document.key for each in read_plan(plan).lines}
         at = f"2026-11-27T10:{next(minutes)}:00Z"
         keep = [lines[id_] for id_ in ids]
         return decide_file(tmp_path / "decided.txt", read_plan(plan).sha256, keep, by=by, reason=reason, at=at)
@@ -64,7 +64,7 @@ def test_what_was_decided_before_is_not_planned(server, index, simhash, plan, be
     twice.write_bytes(earlier.read_bytes())  # what two files keep is one document
     made = simhash.plan_removal(index, plan, **ALL, **narrowed, after=[earlier, twice])
     going = {"b0000"} if narrowed else {"b0000", "s0001"}
-    assert ({each.document.id for each in read_plan(plan).removals()}, made.count) == (going, len(going))
+    assert ({each.document.id for each in read_plan(plan).lines}, made.count) == (going, len(going))
     assert (made.left_out, made.unmet) == ({"decided": 2, **({"filtered": 1} if narrowed else {})}, 0)
     assert read_plan(plan).header.decided == 2
     server.request("DELETE", f"/{index}/_doc/b0001?refresh=true")

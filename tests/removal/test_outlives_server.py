@@ -104,7 +104,7 @@ def test_our_own_writes_void_nothing(server, index, simhash, plan):
     other = plan.with_name("other")
     assert simhash.plan_removal(index, plan, filter={"ids": {"values": ["b0000", "b0001"]}}, **ALL).count == 2
     assert simhash.plan_removal(index, other, **ALL).count == 4
-    versions = {each.document.id: each.document.version for each in read_plan(plan).removals()}
+    versions = {each.document.id: each.document.version for each in read_plan(plan).lines}
     simhash.reconcile(index, canonical=LONGEST)
     put(server, index, [{"_id": "b0002", "body": TEXT}])
     *_, last = simhash.follow(index, once=True, state_index=f"{index}-state")

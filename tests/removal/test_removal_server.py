@@ -36,7 +36,7 @@ CUT = TEXT.removesuffix(" and its use.")
 
 def lines_of(plan):
     """Return the lines of a plan, by id."""
-    return {each.document.id: each for each in read_plan(plan).removals()}
+    return {each.document.id: each for each in read_plan(plan).lines}
 
 
 @ON_BOTH

@@ -155,7 +155,7 @@ def test_a_vector_that_the_server_rounds_is_the_same(tmp_path, type_, number, ac
 
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
-SHINGLES, KEYWORDS = get_scheme("shingles"), get_scheme("keywords")
+SHINGLES, OTHER = get_scheme("shingles"), get_scheme("shingles", hash="md5")
 
 
 def source(body=TEXT, *, of=TEXT, by=SHINGLES):
@@ -166,10 +166,10 @@ def source(body=TEXT, *, of=TEXT, by=SHINGLES):
 @pytest.mark.parametrize("is_elsewhere", [False, True])
 def test_misfits(is_elsewhere, monkeypatch):
     """At home a stale fingerprint stays, unless another scheme made it; elsewhere only the scheme's own fits."""
-    monkeypatch.setattr(fits, "schemes", lambda: ["shingles", "keywords"])
+    monkeypatch.setattr(fits, "schemes", lambda: [SHINGLES, OTHER])
     cases = [
         (source(), False),
-        (source(by=KEYWORDS), True),
+        (source(by=OTHER), True),
         (source(of="an older text of it"), is_elsewhere),
         (source(of=None), False),
         (source(5), is_elsewhere),
@@ -182,4 +182,4 @@ def test_misfits(is_elsewhere, monkeypatch):
     wanted = {place for place, (_, is_misfit) in enumerate(cases) if is_misfit}
     elsewhere = set(sources) if is_elsewhere else set()
     assert find_misfits(sources, elsewhere, SHINGLES, ["body"], prefix="simhash") == wanted
-    assert find_misfits({0: cases[0][0], 1: cases[1][0]}, {1}, KEYWORDS, ["body"], prefix="simhash") == {0}
+    assert find_misfits({0: cases[0][0], 1: cases[1][0]}, {1}, OTHER, ["body"], prefix="simhash") == {0}

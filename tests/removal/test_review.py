@@ -19,25 +19,19 @@ import pytest
 from es_simhash.removal import review_page as page_module
 from es_simhash.removal.guard_rails import Guards
 from es_simhash.removal.losses import RISKY_FIRST
-from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
-from es_simhash.removal.removal_file import PlanWriter, RemovalFile
+from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.review import Review, compare_fields, percent_similar, review_html
 from es_simhash.removal.review_page import CATALOGUE, LONGEST_TEXT
 from es_simhash.tables.hidden import shown
 from es_simhash.tables.words import Words
 from tests.pages import CONTROL, HOSTILE, Page as ReadPage
 from tests.servers.command_line import invoke
-from tests.servers.removals import decide_file, take
+from tests.servers.removals import decide_file, document, take, write_plan
 
 Checked = partial(ReadPage, scripts=True)
 
 BY_LETTERS = {"at_least": 0.8, "measure": "edit", "unit": "characters"}
-
-
-def document(id_, *, index="news", **fields):
-    """Return a document of a plan."""
-    return PlannedDocument(id_, index, None, 1, 1, "", fields)
 
 
 def sendable(name):
@@ -57,25 +51,17 @@ def removal(
 SHOWN = {"title": "title", "day": "date", "url": "url"}
 
 
-def write_plan(path, removals, *, shown=SHOWN, grouping=None, **guards):
-    """Write the plan of *removals*, and return its path."""
-    path.unlink(missing_ok=True)
-    usual = {"rule": "star", "max_distance": 3, "canonical": ["published_at", "id"], "similarity": BY_LETTERS}
-    with PlanWriter(path) as writer:
-        for line in removals:
-            writer.add(line)
-        indices = {row.index for line in removals for row in (line.document, line.canonical)} | {"news"}
-        fields = dict.fromkeys(indices, ("body",))
-        names = {"index_uuids": dict.fromkeys(indices, "uuid"), "decided_by": fields, "text_fields": fields}
-        asked = {"prefix": "simhash", "grouping": grouping or usual, "guards": Guards(**guards), "at": "2026-01-01"}
-        writer.finish(PlanHeader(**names, **asked, count=len(removals), shown=shown))
-    return path
-
-
 @pytest.fixture
 def plan(tmp_path):
     """Return a function that writes a plan and returns its path."""
-    return partial(write_plan, tmp_path / "removal.db")
+    usual = {"rule": "star", "max_distance": 3, "canonical": ["published_at", "id"], "similarity": BY_LETTERS}
+
+    def write(removals, *, grouping=None, **guards):
+        header = {"grouping": grouping or usual, "guards": Guards(**guards), "at": "2026-01-01", "shown": SHOWN}
+        write_plan(tmp_path / "removal.db", removals, **header)
+        return tmp_path / "removal.db"
+
+    return write
 
 
 @pytest.fixture

@@ -10,21 +10,19 @@ import os
 import shutil
 import subprocess
 import time
-from dataclasses import replace
 from itertools import count
 
 import pytest
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import review_page as page_module
-from es_simhash.removal.plan_options import PlanHeader
-from es_simhash.removal.records import PlannedDocument, PlannedRemoval
-from es_simhash.removal.removal_file import PlanWriter, RemovalFile
+from es_simhash.removal.records import PlannedRemoval
+from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.review import review_html
 from es_simhash.transport.protocol import Key
 from tests.pages import HOSTILE as TEXTS
 from tests.quality.test_report import full
-from tests.servers.removals import take
+from tests.servers.removals import document, take, write_plan
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
@@ -153,28 +151,28 @@ def browser(chromium):
     return chromium
 
 
-def document(id_, routing=None):
-    """Return a document of a plan."""
-    return PlannedDocument(id_, "news", routing, 1, 1, "", {"body": f"keep the words of {id_}"})
-
-
 @pytest.fixture
 def show(browser, tmp_path):
     """Return a function that opens the page of a plan, of pairs of an id and of what stays; and returns the plan."""
 
-    def made(*pairs, routing=None, name="removal.db", losses=("same",)):
-        path, page = tmp_path / name, tmp_path / "page.html"
-        path.unlink(missing_ok=True)
-        with PlanWriter(path) as writer:
-            for n, (id_, stays) in enumerate(pairs):
-                loss = losses[n % len(losses)]
-                writer.add(PlannedRemoval(document(id_, routing), document(stays), 1, 0.9 + n / len(pairs) / 25, loss))
-            writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}, len(writer), decided_by={"news": ("body",)}))
-        page.write_text(review_html(path), encoding="utf-8")
-        browser.open(page)
-        return path
+    def made(*pairs, routing=None, losses=("same",)):
+        lines = []
+        for n, (id_, stays) in enumerate(pairs):
+            goes = document(id_, routing=routing, body=f"keep the words of {id_}")
+            kept = document(stays, body=f"keep the words of {stays}")
+            lines.append(PlannedRemoval(goes, kept, 1, 0.9 + n / len(pairs) / 25, losses[n % len(losses)]))
+        return open_page(browser, tmp_path, lines, text_fields={})
 
     return made
+
+
+def open_page(browser, folder, lines, language="en", **header):
+    """Open the page of a plan in a tab of its own, and return the plan."""
+    plan, page = folder / "removal.db", folder / "page.html"
+    write_plan(plan, lines, **header)
+    page.write_text(review_html(plan, language=language), encoding="utf-8")
+    browser.open(page)
+    return plan
 
 
 GROUPS = [*((f"d{n}", f"c{n % 3}") for n in range(9)), ("alone", "single")]
@@ -392,23 +390,13 @@ HUGE = f"{HOSTILE}<script>document.title = 'run'</script>" * 10_000
 def test_hundreds_of_hostile_lines(browser, tmp_path, monkeypatch):
     """The page opens, also on a phone; no text runs or is wider than the screen; those with megabytes are cut."""
     monkeypatch.setattr(page_module, "FULL", 50)
-    path, page = tmp_path / "removal.db", tmp_path / "page.html"
-    with PlanWriter(path) as writer:
-        for n in range(80):
-            title = HUGE if n < 2 else f"{HOSTILE}{n}" + "w" * 300
-            body = HUGE if n < 1 else f"{HOSTILE} keep the words {n} "
-            rows = [
-                replace(
-                    document(f"{id_}{n}{HOSTILE}"), fields={"title": title, "url": "u" * 400, "body": f"{body}{id_}"}
-                )
-                for id_ in "gs"
-            ]
-            writer.add(PlannedRemoval(*rows, 1, 0.9, "rewritten" if n % 4 else "same"))
-        texts = {"decided_by": {"news": ("body",)}, "text_fields": {"news": ("body",)}}
-        shown = {"title": "title", "url": "url"}
-        writer.finish(PlanHeader({"news": "u"}, "simhash", {}, len(writer), shown=shown, **texts))
-    page.write_text(review_html(path, language="zh"), encoding="utf-8")
-    browser.open(page)
+    lines = []
+    for n in range(80):
+        title = HUGE if n < 2 else f"{HOSTILE}{n}" + "w" * 300
+        body = HUGE if n < 1 else f"{HOSTILE} keep the words {n} "
+        goes, stays = (document(f"{id_}{n}{HOSTILE}", title=title, url="u" * 400, body=f"{body}{id_}") for id_ in "gs")
+        lines.append(PlannedRemoval(goes, stays, 1, 0.9, "rewritten" if n % 4 else "same"))
+    open_page(browser, tmp_path, lines, "zh", shown={"title": "title", "url": "url"})
     browser.send("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=True)
     browser.run(UNFOLD)
     assert browser.run("document.querySelectorAll('.decide').length") == 82

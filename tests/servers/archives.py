@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from dataclasses import replace
 from urllib.parse import quote
 
 from es_simhash import fingerprint_fields
 from es_simhash.hashing import fingerprint
 from es_simhash.mapping.mapping import build_mapping
-from es_simhash.removal.plan_options import PlanHeader
-from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
-from es_simhash.removal.removal_file import PlanWriter, RemovalFile
-from es_simhash.transport.protocol import Key
+from es_simhash.removal.records import Archived, PlannedRemoval
+from es_simhash.removal.removal_file import RemovalFile
+from tests.servers.removals import document, write_plan
 from tests.servers.support import send_lines
 
 AT = "2026-11-22T00:00:00.000Z"
@@ -34,33 +32,16 @@ def put_raw(server, index, id_, source, routing=None):
     assert not answer["errors"], answer
 
 
-def write_archive(path, lines, at=AT, header=None):
+def write_archive(path, rows, at=AT):
     """Make a removal that archived ``(index, id, routing, source, canonical)``."""
-    removals = [
-        PlannedRemoval(
-            PlannedDocument(id_, index, routing, 1, 1, "d"),
-            PlannedDocument(canonical, index, None, 1, 1, "d"),
-            3,
-            0.9,
-            "same",
-        )
-        for index, id_, routing, _, canonical in lines
+    lines = [
+        PlannedRemoval(document(id_, index, routing), document(canonical, index), 3, 0.9, "same")
+        for index, id_, routing, _, canonical in rows
     ]
-    uuids = {each.document.index: "u" for each in removals}
-    fields = dict.fromkeys(uuids, ())
-    with PlanWriter(path) as writer:
-        for each in removals:
-            writer.add(each)
-        found = header or PlanHeader(uuids, "simhash", {"rule": "star"}, at=at, decided_by=fields)
-        writer.finish(replace(found, count=len(removals)))
-    archived = [
-        Archived(index, id_, routing, source, Key(index, canonical), number, 3)
-        for number, (index, id_, routing, source, canonical) in enumerate(lines)
-    ]
+    write_plan(path, lines, grouping={"rule": "star"}, at=at)
     with RemovalFile(path, writes=True) as removal:
-        for begin in range(0, len(archived), 3):
-            part = archived[begin : begin + 3]
-            removal.append(part, [each.line for each in part], at)
+        for number, (line, row) in enumerate(zip(lines, rows, strict=True)):
+            removal.append([Archived(*line.document.key, row[3], line.canonical.key, number, 3)], [number], at)
     return path
 
 

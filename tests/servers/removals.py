@@ -9,12 +9,13 @@ import sys
 import zlib
 from collections import Counter
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 from es_simhash import AsyncSimHashClient, SimHashClient
 from es_simhash.removal import apply as apply_module
 from es_simhash.removal.plan_options import PlanHeader
-from es_simhash.removal.removal_file import RemovalFile
+from es_simhash.removal.records import PlannedDocument
+from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.take_decisions import take_in
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, read_all, send_lines
@@ -107,22 +108,27 @@ def plan_again(simhash, index, path, **options):
     return simhash.plan_removal(index, path, **options)
 
 
-@dataclass(frozen=True)
-class Planned:
-    """A plan as it was read."""
-
-    header: PlanHeader
-    sha256: str
-    lines: list
-
-    def removals(self):
-        return iter(self.lines)
-
-
 def read_plan(path):
-    """Return the plan in the file of a removal, which is whole."""
+    """Return the plan in the file of a removal, which is whole: its header, SHA-256 and lines."""
     with RemovalFile(path) as removal:
-        return Planned(removal.header, removal.sha256, list(removal.removals()))
+        return SimpleNamespace(header=removal.header, sha256=removal.sha256, lines=list(removal.removals()))
+
+
+def document(id_, index="news", routing=None, **fields):
+    """Return a document of a plan, with values to show."""
+    return PlannedDocument(id_, index, routing, 1, 1, "", fields)
+
+
+def write_plan(path, lines, **header):
+    """Write a plan, as no server would make it, in the place of what is there; return its SHA-256."""
+    path.unlink(missing_ok=True)
+    indices = {row.index for line in lines for row in (line.document, line.canonical)} | {"news"}
+    fields = dict.fromkeys(indices, ("body",))
+    names = {"index_uuids": dict.fromkeys(indices, "uuid"), "decided_by": fields, "text_fields": fields}
+    with PlanWriter(path) as writer:
+        for line in lines:
+            writer.add(line)
+        return writer.finish(PlanHeader(**names | {"prefix": "simhash", "grouping": {}, "count": len(lines)} | header))
 
 
 def lines_of(path):
