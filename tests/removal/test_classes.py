@@ -201,7 +201,7 @@ def read_plainly(text):
     """Return sentences of words and the numbers of a text, by a way of its own."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     plain = re.sub(r"([\u4e00-\u9fff])", r" \1 ", plain)
-    sentences = [re.findall(r"[^\W_]+", part) for part in re.split(r"[.!?。！？\n](?!\d)", plain)]
+    sentences = [re.findall(r"[^\W_]+", part) for part in re.split(r"[!?。！？\n]|\.(?!\d)", plain)]
     return [words for words in sentences if words], re.findall(r"\d+", plain)
 
 

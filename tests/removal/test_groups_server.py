@@ -4,13 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from es_simhash import GuardRailError, InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
+from es_simhash import GuardRailError, InvalidInputError, SimHashClient
 from es_simhash.groups.reconcile import Reconciled, reconcile
 from es_simhash.removal import regroup
 from es_simhash.writes.operations import Failure
 from tests.servers.fixtures import make_client
 from tests.servers.removals import ALL, DELETED, delete_duplicates, outcomes, plan_again
-from tests.servers.support import ONE_SHARD, put, read_all, stored_groups
+from tests.servers.support import ONE_SHARD, read_all, stored_groups
 
 TEXT, OTHER, MORE = (" ".join(f"{name}{n}" for n in range(50)) for name in ("word", "other", "more"))
 LONGER = f"{MORE} {TEXT} {OTHER}"
@@ -108,24 +108,6 @@ def test_one_of_several_indices_that_are_grouped_together(server, index, simhash
     assert {each.action for each in simhash.restore(plan)} == {"restored"}
     assert simhash.reconcile([news, wires]).is_settled
     assert stored_groups(read_all(server, f"{index}-*")) == before
-
-
-def test_an_index_that_was_made_anew_is_no_index_of_the_plan(server, index, simhash, plan):
-    """What the plan deletes takes no document of it into another group, though it stands behind the same names."""
-    news, wires = f"{index}-news", f"{index}-wires"
-    tag(simhash, news, {"z": TEXT, "a": TEXT.upper()})
-    tag(simhash, wires, {"y": OTHER})
-    server.request("PUT", f"/{index}-*/_alias/{index}-all")
-    simhash.plan_removal(f"{index}-all", plan, **ALL)
-    server.remove(wires)
-    tag(simhash, wires, {"y": OTHER})
-    server.request("PUT", f"/{wires}/_alias/{index}-all")
-    copy = fingerprint_fields(fingerprint(TEXT))
-    copy["simhash"] |= {"group": "z", "duplicate_of": "z", "distance": 0}
-    put(server, wires, [{"_id": "n", "body": TEXT, **copy}])
-    before = read_all(server, wires)
-    assert outcomes(simhash.apply_removal(plan)) == {"z": DELETED}
-    assert read_all(server, wires) == before
 
 
 def tenants(server, index, simhash, kind):

@@ -1,6 +1,7 @@
 """A restore with a failure, a lost answer or the end of its caller at every request: run again, it completes."""
 
 import json
+from contextlib import nullcontext
 
 import pytest
 
@@ -10,10 +11,10 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import group_fields
 from es_simhash.mapping.mapping import build_mapping
 from es_simhash.mapping.rule import Grouping
-from es_simhash.removal import fits, restore as module
-from es_simhash.removal.fits import find_misfits
+from es_simhash.removal import fits, regroup, restore as module
+from es_simhash.removal.fits import find_misfits, is_same_source
 from tests.servers.archives import write_archive
-from tests.transport.by_hand import CLOSES, Cancelled, ServerError, carry_out, scripted
+from tests.transport.by_hand import CLOSES, Cancelled, ServerError, carry_out, drive, scripted
 from tests.transport.fake_server import INDEX, FakeServer
 
 # A failure here leaves open what nobody can name, or could not close.
@@ -142,6 +143,21 @@ def test_one_of_many_is_not_written(restore, kind):
     assert set(store.docs) == set(TEXTS) - {"d3"}
 
 
+@pytest.mark.parametrize(
+    ("archived", "present", "is_same"),
+    [
+        ('{"n": 1, "body": "x"}', '{"body": "x", "n": 1}', True),
+        ('{"n": 1, "simhash": {"group": "a"}, "simhash.at": 1}', '{"n": 1, "simhash": {"group": "b"}}', True),
+        ('{"n": 1}', '{"n": 2}', False),
+        ('{"n": 1.10}', '{"n": 1.1}', False),
+        ('{"n": 1}', '{"n": 1, "simhashes": 2}', False),
+    ],
+)
+def test_a_document_that_is_there(archived, present, is_same):
+    """It is the one of the archive if it has the same fields, whatever our own fields say."""
+    assert is_same_source(archived, present, prefix="simhash") == is_same
+
+
 @pytest.mark.parametrize("type_", ["dense_vector", "knn_vector"])
 @pytest.mark.parametrize(("number", "action"), [(0.12345679, "exists"), (0.1235, "differs")])
 def test_a_vector_that_the_server_rounds_is_the_same(tmp_path, type_, number, action):
@@ -183,3 +199,30 @@ def test_misfits(is_elsewhere, monkeypatch):
     elsewhere = set(sources) if is_elsewhere else set()
     assert find_misfits(sources, elsewhere, SHINGLES, ["body"], prefix="simhash") == wanted
     assert find_misfits({0: cases[0][0], 1: cases[1][0]}, {1}, OTHER, ["body"], prefix="simhash") == {0}
+
+
+@pytest.mark.parametrize(
+    ("view", "present", "hidden", "names"),
+    [
+        (["all"], "ab", "", ("all",)),
+        ([], "ab", "", ("a", "b")),
+        (["a", "b"], "a", "", ("a",)),
+        (["all"], "", "", None),
+        # It shows other indices, too: since a rollover, because one was made anew, or because an enemy wrote it.
+        (["all"], "abx", "", ("a", "b")),
+        (["a", "x"], "ax", "", ("a",)),
+        (["all"], "abx", "ab", None),  # of which it hides documents
+    ],
+)
+def test_the_names_under_which_is_grouped(view, present, hidden, names):
+    """Nothing outside of what the plan was made for."""
+
+    def server(call):
+        is_alias = call.api == "get_alias"
+        return {
+            name: {"aliases": {"all": {"filter": {}}}} if is_alias else {} for name in (hidden if is_alias else present)
+        }
+
+    with pytest.warns(UserWarning, match="left as they are") if names is None else nullcontext():
+        found = drive(regroup.names_within(scripted(), view, {"a", "b"}), server)[0]
+    assert found == (names or ())
