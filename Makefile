@@ -63,9 +63,8 @@ estates: $(VENV)/.dev ## Take random steps on real servers for 20 minutes each, 
 	ES_SIMHASH_TEST_HEAP=$${ES_SIMHASH_TEST_HEAP:-2g} \
 	  ES_SIMHASH_ESTATES_SECONDS=$${ES_SIMHASH_ESTATES_SECONDS:-1200} $(BIN)/python -m pytest -s -m estates
 
-fuzz: $(VENV)/.dev ## Fuzz with atheris, each target for ES_SIMHASH_FUZZ_SECONDS (60)
-	$(PIP) --group fuzz
-	$(BIN)/python -m tests.fuzz.run
+fuzz: $(VENV)/.dev ## Damage mappings and files, in ES_SIMHASH_FUZZ_EXAMPLES (10,000) ways for each reader
+	ES_SIMHASH_FUZZ_EXAMPLES=$${ES_SIMHASH_FUZZ_EXAMPLES:-10000} $(BIN)/python -m pytest tests/fuzz
 
 mutants: $(VENV)/.dev ## Change the files that decide, one place at a time, and count which changes the tests see
 	$(PIP) --group mutants
@@ -131,5 +130,5 @@ compat: $(VENV)/.dev ## Test old and new Pythons, clients and servers, and write
 	$(BIN)/nox -f tools/noxfile.py -s compat
 
 clean: ## Remove everything that make has made
-	rm -rf $(VENV) .compat .fuzz .integrations .mutants .strangers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .compat .integrations .mutants .strangers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -170,13 +170,8 @@ def group(docs: Sequence[Doc], grouping: Mapping[str, Any]) -> list[int]:
     result: list[int] = []
     for here, own in enumerate(docs):
         bits, text = own.fingerprint or 0, own.source["body"]
-        neighbours = [n for n in range(here) if is_near(bits, text, docs[n], grouping)]
-        if grouping["rule"] == "star":
-            near = [n for n in neighbours if result[n] == n]
-            result.append(min(near, default=here))
-            continue
-        joined = {result[n] for n in neighbours} | {here}
-        result = [min(joined) if each in joined else each for each in [*result, here]]
+        near = (n for n in range(here) if result[n] == n and is_near(bits, text, docs[n], grouping))
+        result.append(next(near, here))
     return result
 
 

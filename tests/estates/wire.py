@@ -13,11 +13,9 @@ does not depend on the order in which threads send. ``wire.log`` says what happe
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import threading
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -55,7 +53,6 @@ FAULTS = {
         Fault("lost", breaks="connection"),
         Fault("timeout", breaks="timeout"),
         Fault("repeated", times=2),
-        Fault("delayed"),
         Fault("429 for items", times=0, status=429, items=True),
         Fault("503 for items", times=0, status=503, items=True),
         Fault("503 for items after the work", status=503, items=True),
@@ -64,17 +61,9 @@ FAULTS = {
         Fault("search timed out", shards="timed_out"),
     )
 }
-DELAY_SECONDS = 0.02
 
 Answer = tuple[int, bytes]
 Send = Callable[[bytes | None], Awaitable[Answer]]
-
-
-async def _sleep_here(seconds: float) -> None:
-    time.sleep(seconds)  # noqa: ASYNC251 -- of a blocking client
-
-
-_SLEEPS = {False: _sleep_here, True: asyncio.sleep}
 
 
 class BrokenError(Exception):
@@ -101,15 +90,13 @@ class Wire:
             return {"connection_class": _opensearch_connection(self, asynchronous=asynchronous)}
         return {"node_class": _elasticsearch_node(self, asynchronous=asynchronous)}
 
-    async def carry(self, method: str, path: str, body: bytes | str | None, send: Send, sleep: Any) -> Answer:
+    async def carry(self, method: str, path: str, body: bytes | str | None, send: Send) -> Answer:
         """Carry one request: send it as often as its fault says, and answer as it says."""
         body = body.encode() if isinstance(body, str) else body
         kind = kind_of(path)
         fault, chance = self._next(kind, f"{method} {path}")
         if fault is None:
             return await send(body)
-        if fault.name == "delayed":
-            await sleep(DELAY_SECONDS)
         if fault.items:
             return await _carry_items(kind, path, body or b"", fault, chance, send)
         answer = (0, b"")
@@ -235,7 +222,7 @@ def _elasticsearch_node(wire: Wire, *, asynchronous: bool) -> type:
             return answer.meta.status, answer.body
 
         try:
-            status, found = await wire.carry(method, target, body, send, _SLEEPS[asynchronous])
+            status, found = await wire.carry(method, target, body, send)
         except BrokenError as error:
             raise _kind(library, error)("injected by the wire") from None
         return NodeApiResponse(library.ApiResponseMeta(status, "1.1", product, 0.0, node.config), found)
@@ -261,7 +248,7 @@ def _opensearch_connection(wire: Wire, *, asynchronous: bool) -> type:
             return status, text.encode("utf-8", "surrogatepass")
 
         try:
-            status, found = await wire.carry(method, url, body, send, _SLEEPS[asynchronous])
+            status, found = await wire.carry(method, url, body, send)
         except BrokenError as error:
             raise _kind(library, error)("N/A", "injected by the wire", error) from None
         text = found.decode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""A lookup: which pages it reads, and what it makes of answers that are not whole."""
+"""A lookup: which pages it reads, what it makes of answers that are not whole, what is refused before it searches."""
 
 import copy
 import random
@@ -12,6 +12,7 @@ from es_simhash import (
     MappingError,
     NearDup,
     NearDups,
+    build_mapping,
     fingerprint_fields,
     get_scheme,
     rescore,
@@ -101,15 +102,6 @@ def test_a_shard_that_fails_in_the_middle_of_paging_is_noticed():
 def stats_of(fingerprints):
     store = FakeServer({f"{n:05d}": fingerprint_fields(each) for n, each in enumerate(fingerprints)})
     return carry_out(index_stats(scripted(), "i"), store).result
-
-
-def test_two_near_duplicates_in_the_sample_are_no_crowd():
-    """Their block terms are in two documents of 40, and in two of the index: there is no skew."""
-    fingerprints = planted(2_000)
-    fingerprints[SAMPLE_DOCUMENTS // 2] = fingerprints[0] ^ 1
-    found = stats_of(fingerprints)
-    assert found.documents == 2_000
-    assert found.density < 2  # planted fingerprints have neighbours, too
 
 
 def test_a_term_of_a_tenth_of_the_index_is_seen():
@@ -265,3 +257,60 @@ def test_near_dups_are_a_frozen_sequence():
         found.complete = False
     assert items[0].to_dict() == {"id": "a", "index": "i", "distance": 0, "fingerprint": "0000000000000001"}
     assert items[1].to_dict()["source"] == {"t": 1}
+
+
+def test_the_mapping_is_asked_for_again_after_a_minute():
+    """Somebody may have replaced the index."""
+    now = [0.0]
+    context = Context(clock=lambda: now[0])
+    look(Candidates([]), context=context)
+    now[0] = 61.0
+    _, calls, _ = look(Candidates([]), context=context)
+    assert calls[0].api == "get_mapping"
+
+
+def test_a_mapping_without_our_fields_is_refused():
+    """With what to do."""
+    with pytest.raises(MappingError, match="fill them with setup"):
+        look(Candidates([], mapping={"properties": {"body": {"type": "text"}}}))
+
+
+def test_dynamic_mapping_is_refused():
+    """Blocks mapped as text would lose near-duplicates silently."""
+    text = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
+    mapping = build_mapping()
+    mapping["properties"]["simhash"]["properties"]["block2"] = text
+    with pytest.raises(MappingError, match=r"simhash.block2' is mapped as 'text'"):
+        look(Candidates([], mapping=mapping))
+
+
+def test_who_may_not_read_the_mapping_names_the_scheme():
+    """And is told so."""
+
+    class Closed(Candidates):
+        def get_mapping(self, index):
+            return ServerError(403, "not you")
+
+    with pytest.raises(ServerError) as caught:
+        look(Closed([0]))
+    assert "give scheme" in caught.value.__notes__[0]
+    found, _, _ = look(Closed([0]), context=Context(wanted="shingles"))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("index", ["far:i", "i,far:i", ["i", "far:i"]])
+def test_an_index_on_another_cluster_is_refused(index):
+    """Its mapping cannot be read, so nothing says by which rule it is searched."""
+    flow = find(scripted(Context(wanted="shingles")), index, LookupOptions(), fingerprint=0)
+    with pytest.raises(InvalidInputError, match="'far:i' is on another cluster"):
+        drive(flow, Candidates([0]))
+
+
+@pytest.mark.parametrize(
+    ("text", "fingerprint", "error"),
+    [("a", 1, TypeError), (None, None, TypeError), (3, None, TypeError), (None, 2**64, InvalidInputError)],
+)
+def test_exactly_one_question(text, fingerprint, error):
+    """A text or a fingerprint."""
+    with pytest.raises(error):
+        drive(find(scripted(), "i", LookupOptions(), text=text, fingerprint=fingerprint), Candidates([]))
