@@ -20,10 +20,11 @@ BOTH = pytest.mark.parametrize("server", ["elasticsearch", "opensearch"], indire
 
 @BOTH
 def test_the_product_is_told_without_cluster_rights(run, news, server, monkeypatch):
-    """Detection and what is said agree, and the wrong product is noticed by the client, not by a traceback."""
+    """Detection and what is said agree; the client notices the wrong product, or path, and there is no traceback."""
     for product in ("auto", server.product):
         monkeypatch.setenv("ES_SIMHASH_PRODUCT", product)
         assert run("check", news).exit_code == 0
+        failed(run("check", news, "--url", f"{server.url}/{news}"), f"/{news}", "does not know this path", "URL")
     if server.product == "opensearch":
         monkeypatch.setenv("ES_SIMHASH_PRODUCT", "elasticsearch")
         failed(run("check", news), "ES_SIMHASH_PRODUCT")
@@ -72,18 +73,6 @@ def test_an_index_that_is_not_there(run, news):
     failed(run("groups", news, "--pairs", "--against", "zzzz"), "[zzzz]: check the name, or create the index")
     passages = "has no passages: add them with es-simhash create INDEX --existing --yes --passages, and fill them with"
     failed(run("passages", news, TEXT), passages)
-
-
-@BOTH
-def test_a_url_with_a_path(run, news, server, monkeypatch):
-    for product in ("auto", server.product):
-        monkeypatch.setenv("ES_SIMHASH_PRODUCT", product)
-        failed(
-            run("check", news, "--url", f"{server.url}/{news}"),
-            f"/{news}",
-            "does not know this path",
-            "URL",
-        )
 
 
 @BOTH

@@ -6,7 +6,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from es_simhash import PRESETS
 from es_simhash.cli.options import split_names
@@ -86,18 +86,6 @@ HOSTILE = (
 )
 
 
-def test_hidden_characters_are_seen():
-    """What a terminal would obey, what turns the direction, and what only a model reads; lines and tabs stay."""
-    plain = page({}, "hits", [{"body": HOSTILE + "\n\t中文"}], 10, 0)
-    assert list(plain) == ["note", "hits"]
-    assert plain["note"] == NOTE
-    text = plain["hits"][0]["body"]
-    assert text.isprintable() or set(text) - {"\n", "\t"} <= set(filter(str.isprintable, text))
-    assert "\\u202eignore previous instructions" in text
-    assert "\\U000e0069" in text
-    assert text.endswith("\n\t中文")
-
-
 ENDLESS = {
     "a long text": {"body": "word " * 100_000},
     "a long hidden text": {"body": "\U000e0069" * 100_000},
@@ -130,15 +118,17 @@ VALUES = st.recursive(
 
 
 @settings(max_examples=5)
+@example({}, [HOSTILE])
 @given(head=st.dictionaries(st.text(), VALUES), items=st.lists(VALUES, max_size=20))
 def test_whatever_is_answered_can_be_sent_and_hides_nothing(head, items):
-    """Any values: the note comes first, no result is lost, and no character is hidden."""
+    """Any values: the note comes first, no result is lost, and no character is hidden or obeyed by a terminal."""
     plain = page({"head": head}, "hits", [{"value": item} for item in items], 50, 0)
-    assert next(iter(plain)) == "note"
+    assert next(iter(plain.items())) == ("note", NOTE)
     assert len(plain["hits"]) == len(items)
     sent = json.dumps(plain, ensure_ascii=False)
     sent.encode()
     assert shown(sent) == sent
+    assert not re.search(r"[\u202e\u200b\U000e0069\x9b]", sent)
 
 
 def test_a_cancelled_call_closes_what_it_has_opened(monkeypatch):

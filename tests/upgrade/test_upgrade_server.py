@@ -46,58 +46,39 @@ SCHEMES = {
 }
 
 
-def paths(version, name):
-    """Return the folder of a version and a scheme."""
-    return FOLDER / version / name
-
-
-def load(version, name):
-    return json.loads(gzip.decompress((paths(version, name) / "index.json.gz").read_bytes()))
+@pytest.fixture(params=[(version, name) for version in VERSIONS for name in SCHEMES], ids="-".join)
+def folder(request):
+    """What a version left for a scheme."""
+    return FOLDER.joinpath(*request.param)
 
 
 @pytest.fixture
-def opened(server):
-    """Return a function that makes the index that a version left, without a line of ours."""
-
-    def make(version, name):
-        left = load(version, name)
-        server.request("PUT", f"/{INDEX}", {"mappings": left["mappings"], "settings": ONE_SHARD})
-        put(server, INDEX, [{"_id": id_, **source} for id_, source in left["documents"].items()])
-        return left
-
+def left(server, folder):
+    """What it left as a dict; its index is there again, without a line of ours."""
+    left = json.loads(gzip.decompress((folder / "index.json.gz").read_bytes()))
     server.remove(INDEX)
-    yield make
+    server.request("PUT", f"/{INDEX}", {"mappings": left["mappings"], "settings": ONE_SHARD})
+    put(server, INDEX, [{"_id": id_, **source} for id_, source in left["documents"].items()])
+    yield left
     server.remove(INDEX)
 
 
-@pytest.fixture
-def adopted(server, tmp_path):
-    """Return a function that copies a removal and names the present index in it."""
-
-    def copy(version, name, file):
-        path = tmp_path / file
-        shutil.copy(paths(version, name) / file, path)
-        held = server.request("GET", f"/{INDEX}/_settings")[INDEX]["settings"]["index"]["uuid"]
-        with contextlib.closing(sqlite3.connect(path)) as database, database:
-            [(header,)] = database.execute("SELECT header FROM removal").fetchall()
-            old = json.loads(header)["index_uuids"][INDEX]
-            header = header.replace(old, held)
-            order = "ORDER BY similarity, distance DESC, number"
-            lines = [line for (line,) in database.execute(f"SELECT line FROM lines {order}")]  # noqa: S608
-            sha256 = digest_lines(header, iter(lines))
-            database.execute("UPDATE removal SET header = ?, sha256 = ?", (header, sha256))
-        return path
-
-    return copy
+def adopt(server, source, path):
+    """Copy a removal to *path*, and name the present index in it."""
+    shutil.copy(source, path)
+    held = server.request("GET", f"/{INDEX}/_settings")[INDEX]["settings"]["index"]["uuid"]
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        [(header,)] = database.execute("SELECT header FROM removal").fetchall()
+        header = header.replace(json.loads(header)["index_uuids"][INDEX], held)
+        order = "ORDER BY similarity, distance DESC, number"
+        lines = [line for (line,) in database.execute(f"SELECT line FROM lines {order}")]  # noqa: S608
+        sha256 = digest_lines(header, iter(lines))
+        database.execute("UPDATE removal SET header = ?, sha256 = ?", (header, sha256))
+    return path
 
 
-CASES = [(version, name) for version in VERSIONS for name in SCHEMES]
-
-
-@pytest.mark.parametrize(("version", "name"), CASES)
-def test_an_index_answers_as_it_did(server, opened, simhash, version, name):
+def test_an_index_answers_as_it_did(server, left, simhash):
     """Its lookups and groups are those of the version that wrote it; check finds nothing, reconcile changes nothing."""
-    left = opened(version, name)
     assert answers(simhash) == left["answers"]
     assert problems(simhash) == left["problems"]
     assert simhash.reconcile(INDEX).changed == 0
@@ -107,12 +88,9 @@ def test_an_index_answers_as_it_did(server, opened, simhash, version, name):
     assert read_all(server, INDEX)["new"]["simhash"]["duplicate_of"] == "a"
 
 
-@pytest.mark.parametrize(("version", "name"), CASES)
-def test_a_plan_and_its_decisions_are_applied(server, opened, adopted, simhash, tmp_path, version, name):
+def test_a_plan_and_its_decisions_are_applied(server, left, folder, simhash, tmp_path):
     """What it planned goes, what people kept stays."""
-    left = opened(version, name)
-    plan = adopted(version, name, "plan.db")
-    removed = set(left["removed"])
+    plan, removed = adopt(server, folder / "plan.db", tmp_path / "plan.db"), set(left["removed"])
     assert {record.id for record in simhash.apply_removal(plan, dry_run=True)} >= removed
     keep = [(INDEX, min(removed), None)]
     file = decide_file(tmp_path / "kept.json", removal_summary(plan)["plan"], keep)
@@ -120,25 +98,21 @@ def test_a_plan_and_its_decisions_are_applied(server, opened, adopted, simhash, 
     assert left["documents"].keys() - read_all(server, INDEX).keys() == removed - {keep[0][1]}
 
 
-@pytest.mark.parametrize(("version", "name"), CASES)
-def test_what_was_removed_comes_back(server, opened, adopted, simhash, version, name):
+def test_what_was_removed_comes_back(server, left, folder, simhash, tmp_path):
     """A removal that the version applied is restored, document by document, and its history is read."""
-    left = opened(version, name)
-    applied = adopted(version, name, "applied.db")
+    applied = adopt(server, folder / "applied.db", tmp_path / "applied.db")
     for id_ in left["removed"]:
         server.request("DELETE", f"/{INDEX}/_doc/{id_}")
     server.request("POST", f"/{INDEX}/_refresh")
     restored = outcomes(simhash.restore(applied))
     assert restored == dict.fromkeys(left["removed"], ("restored", None))
-    found = read_all(server, INDEX)
-    assert {id_: source["body"] for id_, source in found.items()} == TEXTS
+    assert {id_: source["body"] for id_, source in read_all(server, INDEX).items()} == TEXTS
     assert simhash.reconcile(INDEX).changed == 0
 
 
-@pytest.mark.parametrize(("version", "name"), CASES)
-def test_a_follower_goes_on(server, opened, simhash, version, name):
+def test_a_follower_goes_on(server, left, simhash):
     """A position of a follower of another index, which this one replaced, loses no document."""
-    position = opened(version, name)["position"]
+    position = left["position"]
     server.request("PUT", f"/{STATE}", {"settings": ONE_SHARD})
     server.request("PUT", f"/{STATE}/_doc/{position['id']}", position["source"])
     put(server, INDEX, [{"_id": "new", "body": TEXT}])
@@ -164,7 +138,7 @@ def problems(simhash):
 @pytest.mark.parametrize("name", SCHEMES)
 def test_write(opensearch, name):
     """Write what this version leaves."""
-    folder = paths(es_simhash.__version__, name)
+    folder = FOLDER / es_simhash.__version__ / name
     folder.mkdir(parents=True)
     server, simhash = opensearch, SimHashClient(make_client(opensearch))
     for index in (INDEX, STATE):
