@@ -77,7 +77,7 @@ EVERY_MODE = "ES_SIMHASH_EVERY_MODE"
 # Folders in which each case of a test runs on one product: what differs between the cases is not what servers decide.
 TAKING_TURNS = {
     *("client", "dashboards", "folding", "groups", "ingest", "lookup", "passages", "quality", "removal", "upkeep"),
-    "writes",
+    *("upgrade", "writes"),
 }
 # Folders in which that holds for a test of one case, too; where a server decides, its test names the products.
 ON_ONE_PRODUCT = {*TAKING_TURNS, "cli"} - {"client", "ingest"}
