@@ -89,15 +89,13 @@ def compat(session: nox.Session, name: str, dependencies: str, servers: str, sel
     printed = str(session.run(*pytest, env=environment, silent=True, success_codes=[0, 1]))
     log = WORK / f"{name}.log"
     log.write_text(printed, "utf-8")
-    total = {
-        kind: number for number, kind in re.findall(r"(\d+) (passed|failed|error|skipped)", printed.splitlines()[-1])
-    }
+    total = {kind: int(number) for number, kind in re.findall(r"(\d+) (\w+)", printed.splitlines()[-1])}
     versions = "import importlib.metadata as m, platform as p; print(p.python_version(), *map(m.version, {}))"
     asked = session.run("python", "-c", versions.format(["elasticsearch", "opensearch-py"]), silent=True)
-    failed = int(total.get("failed", 0)) + int(total.get("error", 0))
-    counts = [total.get("passed", "0"), str(failed), total.get("skipped", "0")]
+    failed = sum(total.get(kind, 0) for kind in ("failed", "error", "errors"))
     served = servers.replace(",", ", ").replace("-", " ") or "none"
-    row = f"| {' | '.join([name, *str(asked).split(), served, *counts])} |\n"
+    counts = f"{total.get('passed', 0)} | {failed} | {total.get('skipped', 0)}"
+    row = f"| {' | '.join([name, *str(asked).split(), served, counts])} |\n"
     text = re.sub(rf"^\| {name} \|.*\n", "", DOCUMENT.read_text("utf-8"), flags=re.MULTILINE)
     DOCUMENT.write_text(re.sub(r"(?m)^\| run \|.*\n(\|.*\n)*", lambda table: table[0] + row, text), "utf-8")
     if failed or "passed" not in total:

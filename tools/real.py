@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -30,7 +31,7 @@ from tests.servers.real import CHECKS, XSRF, Place
 from tests.servers.servers import detect, send
 
 DOCUMENT = ROOT / "COMPATIBILITY.md"
-MARKS = ("<!-- make real -->", "<!-- end of make real -->")
+TABLE = re.compile("(?<=<!-- make real -->\\n).*(?=<!-- end of make real -->)", re.DOTALL)
 # Profile: scheme, user, and the services that listen.
 PROFILES = {
     "elasticsearch": ("http", "elastic", "elasticsearch", "kibana"),
@@ -91,9 +92,8 @@ def write(rows: list[tuple[str, str, str]], engine: str) -> None:
     head = f"Run on {datetime.now(UTC):%Y-%m-%d} with es_simhash {__version__}, by {engine}."
     lines = [head, "", "| containers | statement | outcome |", "|---|---|---|"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
-    before, _, rest = DOCUMENT.read_text("utf-8").partition(MARKS[0])
-    after = rest.partition(MARKS[1])[2]
-    DOCUMENT.write_text("\n".join([before + MARKS[0], "", *lines, "", MARKS[1]]) + after, "utf-8")
+    text = "\n".join(["", *lines, "", ""])
+    DOCUMENT.write_text(TABLE.sub(lambda _: text, DOCUMENT.read_text("utf-8")), "utf-8")
 
 
 def main() -> int:

@@ -36,7 +36,7 @@ MODULES = {
 
 
 def main(extra: str) -> None:
-    """Use all of it."""
+    """Use all of it; at last write two copies and another text, find them, and thin them out."""
     assert Path(es_simhash.__file__).is_relative_to(sys.prefix), es_simhash.__file__
     vectors = json.loads(Path("vectors.json").read_text("utf-8"))
     for row in vectors["schemes"]:
@@ -47,13 +47,8 @@ def main(extra: str) -> None:
                 assert (value if value is None else to_hex(value)) == wanted, (row["scheme"], name)
     for command in () if extra else ("", *(name for name, _ in each_command())):
         assert f"es-simhash {command}".strip() in run(*command.split(), "--help")
-    remove()
     for module in MODULES.get(extra, ()):
         importlib.import_module(module)
-
-
-def remove() -> None:
-    """Write two copies and another text, find them, and thin them out."""
     lines = [{"id": "a", "body": TEXT}, {"id": "b", "body": TEXT.upper()}, {"id": "c", "body": TEXT[::-1]}]
     Path("lines.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
     Path("plan.db").unlink(missing_ok=True)
