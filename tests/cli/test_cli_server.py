@@ -1,4 +1,8 @@
-"""The commands create, find, check, tune, remove-fields and serve on real servers: what they do, and print."""
+"""
+The commands create, find, check, tune, remove-fields and serve on real servers: what they do, and what they print.
+
+What a command says with --dry-run, or without --yes, is what it then does, and until then nothing is changed.
+"""
 
 import gzip
 import json
@@ -12,8 +16,13 @@ from es_simhash.cli.local import show_demo
 from es_simhash.cli.options import To
 from es_simhash.cli.show import Output
 from tests.docs.test_cli_docs import MAPPINGS
+from tests.servers.archives import write_archive
 from tests.servers.command_line import NEAR, OTHER, TEXT, failed
 from tests.servers.support import ONE_SHARD, read_all
+
+
+def mapping_of(server, index):
+    return server.request("GET", f"/{index}/_mapping")[index]["mappings"]
 
 
 def test_find_by_text_file_fingerprint_and_id(run, news, tmp_path):
@@ -79,8 +88,7 @@ def test_create_check_and_remove(run, index, server, tmp_path):
     assert "has nothing below 'nosuch'" in run("remove-fields", index, "--prefix", "nosuch", "--yes").stderr
     assert json.loads(run("remove-fields", index, "--yes", "--json").stdout)["documents"] == 1
     assert read_all(server, index)["1"].get("simhash") is None
-    mapping = server.request("GET", f"/{index}/_mapping")[index]["mappings"]
-    assert "es_simhash" not in mapping.get("_meta", {})
+    assert "es_simhash" not in mapping_of(server, index).get("_meta", {})
     after = run("check", index)
     assert after.exit_code == 1
     assert f"warning: {index}: " in after.stderr
@@ -134,6 +142,69 @@ def test_the_files_of_mappings_are_taken_by_the_server(server, index):
     finally:
         server.request("DELETE", f"/_index_template/{index}", missing_ok=True)
         server.request("DELETE", f"/_component_template/{index}", missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["create", "{index}-new", "-t", "body"],
+        ["ingest", "{index}", "{lines}"],
+        ["reconcile", "{index}"],
+        ["restore", "{removal}"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_each_says_that_it_is_a_dry_run(run, news, server, tmp_path, command):
+    (tmp_path / "lines").write_text(json.dumps({"body": TEXT}))
+    archive = tmp_path / "removed.db"
+    if command[0] == "restore":
+        write_archive(archive, [(news, "x", None, json.dumps({"body": TEXT}), "a")])
+    command = [each.format(index=news, lines=tmp_path / "lines", removal=archive) for each in command]
+    before = read_all(server, news)
+    shown = run(*command, "--dry-run")
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout.splitlines()[-1].endswith("; dry run: nothing was written")
+    assert json.loads(run(*command, "--dry-run", "--json").stdout)["dry_run"] is True
+    assert read_all(server, news) == before
+
+
+REFUSED = [
+    ["create", "News", "-t", "body"],
+    ["ingest", "_News", "{lines}", "--create", "-t", "body"],
+    ["ingest", "{index}-new", "{lines}"],
+    ["ingest", "{index}", "{lines}", "--preset", "near", "--verify", "2"],
+]
+
+
+def test_what_is_refused_is_refused_in_a_dry_run_too(run, news, server, tmp_path):
+    (tmp_path / "lines").write_text(json.dumps({"body": TEXT}))
+    before = mapping_of(server, news)
+    for command in REFUSED:
+        words = [word.format(index=news, lines=tmp_path / "lines") for word in command]
+        dry = run(*words, "--dry-run")
+        assert (dry.exit_code, len(dry.stderr.splitlines())) == (1, 1), dry.output
+        assert mapping_of(server, news) == before
+        assert run(*words).exit_code == 1
+
+
+def test_create_existing(run, news, server):
+    """Recorded settings stay until --yes is given."""
+    before = mapping_of(server, news)
+    shown = run("create", news, "--existing", "-t", "title", "-d", 5)
+    assert shown.exit_code == 0, shown.output
+    assert f"would add the fields to {news}; nothing changed, pass --yes to do it" in shown.stdout
+    assert mapping_of(server, news) == before
+    assert run("create", news, "--existing", "-t", "title", "-d", 5, "--yes").exit_code == 0
+    [report] = json.loads(run("check", news, "--json").stdout)["indices"]
+    assert (report["text_fields"], report["max_distance"]) == (["title"], 5)
+
+
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+def test_a_pipeline_is_not_stored(run, news, server):
+    """The Elasticsearch of these tests has no Painless."""
+    shown = run("export", "pipeline", news, "--install", "--name", news, "--use-as", "final")
+    assert (shown.exit_code, f"would store pipeline {news}" in shown.stdout) == (0, True), shown.output
+    assert news not in (server.request("GET", "/_ingest/pipeline", missing_ok=True) or {})
 
 
 def test_the_demo_leaves_nothing_behind(server, capsys, monkeypatch):
