@@ -34,6 +34,7 @@ def last(text):
 )
 def test_what_stays_is_what_distinct_texts_says(framework, options):
     """In its order, with scores and metadata, and with the number and the ids of what each stands for."""
+    assert framework.run([]) == []
     every = [*texts(60), "", " - ", "", CHINESE, CHINESE.replace("，", "。"), ARTICLE, f"{ARTICLE} {CHINESE}"]
     wanted = distinct_texts(every, **options)
     given = [Found(f"id{n}", text, {"at": [n]}, n / 100) for n, text in enumerate(every)]
@@ -53,12 +54,6 @@ def test_what_stays_is_what_distinct_texts_says(framework, options):
     assert list(map(framework.read, found)) == plain
     alone = [n for n in wanted.kept if n not in told]
     assert [each for each in found if any(each is documents[n] for n in alone)] == [documents[n] for n in alone]
-
-
-def test_nothing_and_one(framework):
-    assert framework.run([]) == []
-    [one] = framework.filtered(made(ARTICLE))
-    assert one.metadata == {"source": "s0"}
 
 
 def test_one_filter_behind_another(framework):
@@ -181,34 +176,25 @@ def test_llama_index_in_a_query_engine(monkeypatch):
 
 def test_llama_index_nodes_that_are_not_only_text_stay():
     Framework("llama_index")
-    from llama_index.core.schema import (
-        Document,
-        ImageDocument,
-        ImageNode,
-        IndexNode,
-        MediaResource,
-        Node,
-        NodeWithScore,
-        TextNode,
-    )
+    from llama_index.core import schema
 
     from es_simhash.integrations.llama_index import NearDupPostprocessor
 
-    text = MediaResource(text=ARTICLE)
+    kind, text = schema.MediaResource, schema.MediaResource(text=ARTICLE)
     others = [
-        ImageNode(text=ARTICLE, image_url="http://a/1.png"),
-        ImageDocument(text=ARTICLE, image="aGVsbG8="),
-        IndexNode(text=ARTICLE, index_id="table"),
-        Node(text_resource=text, image_resource=MediaResource(url="http://a/2.png")),
-        Node(text_resource=text, audio_resource=MediaResource(url="http://a/2.ogg")),
-        Node(),
+        schema.ImageNode(text=ARTICLE, image_url="http://a/1.png"),
+        schema.ImageDocument(text=ARTICLE, image="aGVsbG8="),
+        schema.IndexNode(text=ARTICLE, index_id="table"),
+        schema.Node(text_resource=text, image_resource=kind(url="http://a/2.png")),
+        schema.Node(text_resource=text, audio_resource=kind(url="http://a/2.ogg")),
+        schema.Node(),
     ]
-    dropped = [Node(text_resource=text), Document(text=ARTICLE)]
-    nodes = [NodeWithScore(node=each) for each in (TextNode(text=ARTICLE), *others, *dropped)]
+    dropped = [schema.Node(text_resource=text), schema.Document(text=ARTICLE)]
+    nodes = [schema.NodeWithScore(node=each) for each in (schema.TextNode(text=ARTICLE), *others, *dropped)]
     first, *rest = NearDupPostprocessor().postprocess_nodes(nodes)
     assert [each.node for each in rest] == others
     assert first.node.metadata == {"similar_count": 2, "similar_ids": [each.node_id for each in dropped]}
-    assert type(first.node) is TextNode
+    assert type(first.node) is schema.TextNode
 
 
 def test_haystack_in_a_pipeline_and_in_its_file():
