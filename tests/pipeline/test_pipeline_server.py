@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import re
 import uuid
 from pathlib import Path
@@ -28,7 +27,7 @@ from es_simhash.pipeline.script_source import LONGEST
 from tests.pipeline.hostile import hostile_texts
 from tests.servers.fixtures import get_templates, make_client
 from tests.servers.servers import send
-from tests.servers.support import ONE_SHARD, fill, found_in, numbered, simulate, texts
+from tests.servers.support import ONE_SHARD, fill, found_in, numbered, planted, simulate, texts, truth
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors.json").read_text(encoding="utf-8"))
 COMPUTED = [
@@ -151,29 +150,16 @@ def test_any_program_writes_fingerprints(server, index, simhash, call, pipeline_
     for each in documents:
         server.request("PUT", f"/{index}/_doc/{each['_id']}", {"body": each["body"]})
     server.request("PUT", f"/{index}/_doc/long?refresh=true", {"body": "x" * LONGEST})
-    prints = {each["_id"]: fingerprint(each["body"]) for each in documents}
-    for each in documents[:10]:
-        found = {hit.id: hit.distance for hit in call(simhash.find_near_dups(index, each["body"], max_distance=8))}
-        wanted = {id_: hamming_distance(prints[each["_id"]], other) for id_, other in prints.items()}
-        assert found == {id_: distance for id_, distance in wanted.items() if distance <= 8}
+    prints = [fingerprint(each["body"]) for each in documents]
+    for document, each in zip(documents[:10], prints, strict=False):
+        hits = call(simhash.find_near_dups(index, document["body"], max_distance=8))
+        assert sorted((hit.distance, hit.id) for hit in hits) == truth(prints, each, 8)
     assert [fault.found for fault in call(simhash.check(index))[0].faults if fault.kind == "pipeline_errors"] == ["1"]
 
 
 @pytest.mark.parametrize("server", ["opensearch"], indirect=True)
-def test_another_pipeline_keeps_its_place(server, index, simhash, pipeline_name):
-    """And nothing is stored."""
-    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
-    simhash.put_mapping(index, text_field="body")
-    server.request("PUT", f"/_ingest/pipeline/{pipeline_name}", {"processors": []})
-    server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": pipeline_name})
-    with pytest.raises(SimHashError, match="already"):
-        simhash.put_pipeline(index, name=f"{pipeline_name}-2", use_as="default")
-    assert f"{pipeline_name}-2" not in server.request("GET", "/_ingest/pipeline")
-
-
-@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
 @pytest.mark.parametrize("other", ["theirs", "ours"])
-def test_another_pipeline_keeps_its_name(server, index, simhash, pipeline_name, other):
+def test_another_pipeline_keeps_its_name_and_its_place(server, index, simhash, pipeline_name, other):
     """A pipeline of somebody else, or ours for other text fields; the same one may be stored again."""
     theirs = {"description": "theirs", "processors": [{"set": {"field": "a", "value": 1}}]}
     stored = theirs if other == "theirs" else build_pipeline(text_field="title")
@@ -184,6 +170,10 @@ def test_another_pipeline_keeps_its_name(server, index, simhash, pipeline_name, 
         assert simhash.put_pipeline(index, name=pipeline_name).text_fields == ("title",)
     with pytest.raises(SimHashError, match="pass another name"):
         simhash.put_pipeline(f"{index}-2", name=pipeline_name, use_as="final")
+    server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": pipeline_name})
+    with pytest.raises(SimHashError, match="already"):
+        simhash.put_pipeline(index, name=f"{pipeline_name}-2", use_as="default")
+    assert f"{pipeline_name}-2" not in server.request("GET", "/_ingest/pipeline")
     assert server.request("GET", f"/_ingest/pipeline/{pipeline_name}")[pipeline_name] == stored
 
 
@@ -197,14 +187,18 @@ UPDATES = {
 }
 
 
+def put_behind(server, name, use_as="final", **mappings):
+    """Make an index, and a pipeline of the same name that its documents pass."""
+    server.request("PUT", f"/_ingest/pipeline/{name}", build_pipeline(text_field="body"))
+    settings = {**ONE_SHARD, f"index.{use_as}_pipeline": name}
+    server.request("PUT", f"/{name}", {"settings": settings, "mappings": mappings})
+
+
 @pytest.mark.parametrize("server", ["opensearch"], indirect=True)
 @pytest.mark.parametrize("use_as", ["default", "final"])
 def test_updates(server, pipeline_name, use_as):
     """An _update passes the pipeline with the whole document; an update in a bulk request passes it in part at most."""
-    pipeline = build_pipeline(text_field="body")
-    server.request("PUT", f"/_ingest/pipeline/{pipeline_name}", pipeline)
-    settings = {**ONE_SHARD, f"index.{use_as}_pipeline": pipeline_name}
-    server.request("PUT", f"/{pipeline_name}", {"settings": settings})
+    put_behind(server, pipeline_name, use_as)
 
     def is_fresh(id_):
         [body, ours] = map(server.request("GET", f"/{pipeline_name}/_doc/{id_}")["_source"].get, ("body", "simhash"))
@@ -254,32 +248,24 @@ def test_a_lookup_in_two_requests(server, index):
         simhash = SimHashClient(client)
         simhash.put_mapping(index, text_field="body")
         list(simhash.ingest(index, documents))
-    prints = {each["_id"]: fingerprint(each["body"]) for each in documents}
+    prints = [fingerprint(each["body"]) for each in documents]
     server.request("POST", f"/{index}/_refresh")
     for most in (0, 3, 8, 12, 20, 64):
-        asked = documents[most]
-        wanted = {id_: hamming_distance(prints[asked["_id"]], other) for id_, other in prints.items()}
-        by_text = {"body": asked["body"], "simhash": {"lookup": {"max_distance": most}}}
-        by_print = {"simhash": {"fingerprint": to_hex(prints[asked["_id"]]), "lookup": {"max_distance": most}}}
+        by_text = {"body": documents[most]["body"], "simhash": {"lookup": {"max_distance": most}}}
+        by_print = {"simhash": {"fingerprint": to_hex(prints[most]), "lookup": {"max_distance": most}}}
         for made in simulate(server, pipeline, [by_text, by_print]):
-            answer = server.request("POST", f"/{index}/_search", made["simhash"]["lookup"]["body"])
-            found = {hit["_id"]: hit["fields"]["distance"][0] for hit in answer["hits"]["hits"]}
-            assert found == {id_: distance for id_, distance in wanted.items() if distance <= most}
+            hits = server.request("POST", f"/{index}/_search", made["simhash"]["lookup"]["body"])["hits"]["hits"]
+            found = sorted((hit["fields"]["distance"][0], hit["_id"]) for hit in hits)
+            assert found == truth(prints, prints[most], most)
 
 
 def test_a_lookup_that_cannot_be_made(opensearch):
     """It says why."""
     pipeline = build_pipeline(text_field="body")
-    asked = [
-        {"body": TEXT, "simhash": {"lookup": {"max_distance": 65}}},
-        {"body": TEXT, "simhash": {"lookup": {"max_distance": "3"}}},
-        {"body": " ", "simhash": {"lookup": {"max_distance": 3}}},
-        {"simhash": {"fingerprint": "xyz", "lookup": {"max_distance": 3}}},
-        {"simhash": {"fingerprint": "x" * 16, "lookup": {"max_distance": 3}}},
-        {"simhash": {"fingerprint": ["0" * 16], "lookup": {"max_distance": 3}}},
-        {"simhash": {"lookup": {"max_distance": 3}}},
-        {"body": 5, "simhash": {"lookup": {"max_distance": 3}}},
-    ]
+    wrong = [(65, {"body": TEXT}), ("3", {"body": TEXT}), (3, {"body": " "}), (3, {}), (3, {"body": 5})]
+    asked = [{**document, "simhash": {"lookup": {"max_distance": most}}} for most, document in wrong]
+    for given in ("xyz", "x" * 16, ["0" * 16]):
+        asked.append({"simhash": {"fingerprint": given, "lookup": {"max_distance": 3}}})
     made = [each["simhash"]["lookup"] for each in simulate(opensearch, pipeline, asked)]
     assert all("body" not in each and each["error"] for each in made)
     assert len({each["error"] for each in made}) == 5
@@ -288,8 +274,7 @@ def test_a_lookup_that_cannot_be_made(opensearch):
 @pytest.mark.parametrize("server", ["opensearch"], indirect=True)
 def test_a_lookup_that_is_written_by_mistake(server, pipeline_name):
     """The document keeps no search, and an index without our mapping gets no field for each of its parts."""
-    server.request("PUT", f"/_ingest/pipeline/{pipeline_name}", build_pipeline(text_field="body"))
-    server.request("PUT", f"/{pipeline_name}", {"settings": {**ONE_SHARD, "index.final_pipeline": pipeline_name}})
+    put_behind(server, pipeline_name)
     asked = {"body": TEXT, "simhash": {"lookup": {"max_distance": 12}}}
     server.request("PUT", f"/{pipeline_name}/_doc/1", asked)
     ours = server.request("GET", f"/{pipeline_name}/_doc/1")["_source"]["simhash"]
@@ -303,10 +288,7 @@ FRESH = to_hex(fingerprint(TEXT))
 @pytest.fixture
 def written(opensearch, pipeline_name):
     """Return a function that writes a document through a final pipeline, and returns it with the object of ours."""
-    opensearch.request("PUT", f"/_ingest/pipeline/{pipeline_name}", build_pipeline(text_field="body"))
-    settings = {**ONE_SHARD, "index.final_pipeline": pipeline_name}
-    mappings = {"properties": {"body": {"type": "object", "enabled": False}}}
-    opensearch.request("PUT", f"/{pipeline_name}", {"settings": settings, "mappings": mappings})
+    put_behind(opensearch, pipeline_name, properties={"body": {"type": "object", "enabled": False}})
 
     def write(document):
         answer = opensearch.request("POST", f"/{pipeline_name}/_doc", document)
@@ -345,18 +327,16 @@ def rendered(parameters):
 
 def test_every_near_duplicate_is_a_candidate(server, index):
     """Compared with all others; the search is the one that a template becomes, so it needs no template engine."""
-    chance = random.Random(1)
-    bases = [chance.getrandbits(64) for _ in range(30)]
-    prints = [base ^ sum(1 << bit for bit in chance.sample(range(64), n)) for base in bases for n in range(6)]
+    prints = planted(150)
     with make_client(server) as client:
         SimHashClient(client).create_index(index, settings=ONE_SHARD)
     fill(server, index, prints)
     for asked in prints[::7]:
         body = json.loads(rendered(fingerprint_fields(asked)["simhash"]))
         answer = server.request("POST", f"/{index}/_search", body)
-        hits = [int(hit["fields"]["simhash.fingerprint"][0], 16) for hit in answer["hits"]["hits"]]
-        near = sorted(each for each in hits if hamming_distance(asked, each) <= 3)
-        assert near == sorted(each for each in prints if hamming_distance(asked, each) <= 3)
+        hits = [(int(hit["fields"]["simhash.fingerprint"][0], 16), hit["_id"]) for hit in answer["hits"]["hits"]]
+        near = sorted((hamming_distance(asked, value), id_) for value, id_ in hits)
+        assert [hit for hit in near if hit[0] <= 3] == truth(prints, asked, 3)
         assert answer["hits"]["total"] == {"value": len(hits), "relation": "eq"}
 
 
