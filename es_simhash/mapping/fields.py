@@ -265,10 +265,13 @@ def read_text(document: Mapping[str, Any], fields: Sequence[str]) -> str | None:
     return "\n".join(parts) if parts else None
 
 
+NO_SOURCE = "the index stores no _source, so the text cannot be read"
+
+
 def text_or_none(hit: Mapping[str, Any], fields: Sequence[str]) -> str | None:
-    """Return the text of a *hit* of a search, from ``_source`` or from stored fields; ``None`` where it has none."""
+    """Return the text of a *hit* of a search; ``None`` where it has none."""
     try:
-        return read_text(hit.get("_source") or hit.get("fields") or {}, fields)
+        return read_text(hit.get("_source") or {}, fields)
     except InvalidInputError:
         return None
 
@@ -283,16 +286,12 @@ def is_masked(text: str) -> bool:
 
 def read_hit(hit: Mapping[str, Any], fields: Sequence[str]) -> str:
     """Return the text of a hit of :func:`search_texts`; if it has none, raise one line that says why."""
-    text = read_text(hit.get("_source") or hit.get("fields") or {}, fields)
+    text = read_text(hit.get("_source") or {}, fields)
     if text is not None:
         return text
-    ignored = sorted(set(hit.get("_ignored", ())) & set(fields))
-    if ignored:
-        raise InvalidInputError(f"field {ignored[0]} was not kept: it is longer than ignore_above, or malformed")
-    raise InvalidInputError(
-        f"it has no text in {', '.join(fields)}: not in _source, not stored (ignore_above leaves long ones out), or "
-        "not for this user"
-    )
+    if "_source" not in hit:
+        raise InvalidInputError(NO_SOURCE)
+    raise InvalidInputError(f"it has no text in {', '.join(fields)}: not in _source, or not for this user")
 
 
 def carries(partial: Mapping[str, Any], field: str) -> bool:

@@ -189,9 +189,9 @@ async def search_texts(
     send: Callable[[Call], Awaitable[Answer]] | None = None,
 ) -> Answer:
     """
-    Return the answer to *body*, whose hits have *fields* in ``_source`` or among their stored fields.
+    Return the answer to *body*, whose hits have *fields* in ``_source``.
     Costs a second search if an index keeps no ``_source``: asked for parts of it, a server refuses; asked for all of
-    it, it returns none. *body* has no ``_source`` and no ``stored_fields``; *source* names more parts to return.
+    it, it returns none. *body* has no ``_source``; *source* names more parts to return.
     """
     request = text_body(body, fields, source=source)
     arguments: dict[str, Any] = {"index": index} | ({} if routing is None else {"routing": routing})
@@ -210,7 +210,7 @@ def ask_whole(body: dict[str, Any]) -> bool:
 
 def text_body(body: Mapping[str, Any], fields: Sequence[str], *, source: Sequence[str] = ()) -> dict[str, Any]:
     """Return the search *body* of hits that carry *fields*, as :func:`search_texts` sends it first."""
-    return {**body, "_source": [*fields, *source], "stored_fields": list(fields)}
+    return {**body, "_source": [*fields, *source]}
 
 
 LOOK_FOR_SHARDS = {"size": 0, "track_total_hits": False, "query": {"match_all": {}}}

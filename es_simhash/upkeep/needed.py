@@ -10,6 +10,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool, TextHashes
 from es_simhash.mapping.fields import (
     FINGERPRINTED,
+    NO_SOURCE,
     clearing,
     fingerprint_fields,
     is_broken,
@@ -97,7 +98,7 @@ class Judge:
         """Return the text of a document, ``None`` where it has none, or why it cannot be read."""
         index, id_ = document["_index"], document["_id"]
         if "_source" not in document:
-            return Failure("unusable", index, id_, "the index stores no _source, so the text cannot be read")
+            return Failure("unusable", index, id_, NO_SOURCE)
         try:
             return read_text(document["_source"], self.targets[index].settings.text_fields)
         except InvalidInputError as error:

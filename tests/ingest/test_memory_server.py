@@ -61,17 +61,16 @@ def test_memory_finds_what_the_server_finds(server, index, simhash, client, call
     assert tagged(in_both_ways(client, call, index, given, make_index, max_distance=8, batch=18, in_flight=40))
 
 
-@pytest.mark.parametrize(("source", "most"), [({}, 2_000), ({"excludes": ["body"]}, 3)])
-def test_texts_come_with_the_rest(index, simhash, client, call, monkeypatch, source, most):
-    """In ``_source`` or stored, in one search or page by page; the reports are the same."""
+@pytest.mark.parametrize("most", [2_000, 3])
+def test_texts_come_with_the_rest(index, simhash, client, call, monkeypatch, most):
+    """In one search or page by page; the reports are the same."""
     rule = {"max_distance": 12, "verify": 0.8}
     monkeypatch.setattr(near, "DOCUMENTS", most)
     known = [{"_id": f"k{number:03d}", "body": text} for number, text in enumerate(texts(40, seed=1))]
     given = [{"_id": f"n{number:03d}", "body": f"{each['body']} also"} for number, each in enumerate(known)]
-    fields = {"_source": source, "properties": {"body": {"type": "text", "store": True}}}
 
     def make_index(name):
-        simhash.create_index(name, text_field="body", mappings=fields, settings=EMPTY)
+        simhash.create_index(name, text_field="body", settings=EMPTY)
         ingest_in_batches(client, call, name, known, batch=50, **rule)
 
     assert len(tagged(in_both_ways(client, call, index, given, make_index, batch=20, **rule))) > 30
@@ -209,17 +208,6 @@ def test_several_writers(server, index, interval):
         found = {copy: to for each in ingests for copy, to in each.result().items()}
     client.close()
     assert found == {f"copy{number}": f"stays{number}" for number in range(24)}
-
-
-def test_too_little_memory(server, index, simhash, client, call):
-    """It is an error before anything is written, where memory is demanded."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    fill(server, index, [fingerprint(each) for each in texts(30)])
-    given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts(30))]
-    with pytest.raises(InvalidInputError, match="memory_bytes"):
-        ingest_in_batches(client, call, index, given, batch=5, max_distance=3, lookups="memory", memory_bytes=100)
-    server.request("POST", f"/{index}/_refresh")
-    assert server.request("GET", f"/{index}/_count")["count"] == 30
 
 
 def test_an_index_without_sequence_numbers(elasticsearch, index):

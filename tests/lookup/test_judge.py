@@ -100,20 +100,19 @@ def test_a_shard_that_fails_leaves_near_duplicates_unverified():
 
 
 @pytest.mark.parametrize("partly", [False, True])
-def test_an_index_without_source_is_asked_for_stored_fields(partly):
-    """Where a server refuses parts of a _source that is not kept, all of it is asked for, which brings none."""
+def test_an_index_without_source_is_asked_for_whole_hits(partly):
+    """Where a server refuses parts of a _source that is not kept; what is near is kept, and marked."""
     refusal = "unable to fetch fields from _source field: _source is disabled in the mappings"
     failed = {"_shards": {"total": 2, "failed": 1, "failures": [{"reason": {"type": "x", "reason": refusal}}]}}
 
     def server(call):
-        body = call.arguments["body"]
-        if body["_source"] is not True:
+        if call.arguments["body"]["_source"] is not True:
             return failed | {"hits": {"hits": []}} if partly else ServerError(400, refusal)
-        hit = {"_index": "i", "_id": "a", "fields": {name: [BASE] for name in body["stored_fields"][:1]}}
-        return answer_of([hit])
+        return answer_of([{"_index": "i", "_id": "a"}])
 
     [answer], calls = verified([near_dups(("i", "a"))], server)
-    assert [each.similarity for each in answer] == [1.0]
+    assert [each.similarity for each in answer] == [None]
+    assert "the index stores no _source" in answer.unverified[0]
     assert len(calls) == 2
 
 
@@ -171,10 +170,10 @@ def test_values_that_keep_apart_are_read():
 @pytest.mark.parametrize(
     ("hit", "words"),
     [
-        ({}, "no text in title"),
+        ({}, "stores no _source"),
+        ({"_source": {}}, "no text in title"),
         ({"_source": {"title": None}}, "no text in title"),
         ({"_source": {"title": ["a", 5]}}, "holds 5"),
-        ({"_ignored": ["title"]}, "ignore_above"),
         (None, "deleted"),
     ],
 )
