@@ -31,7 +31,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, no_index, resolve_index
 from es_simhash.mapping.user_fields import check_texts, exist_clauses, may_hold, no_such_field, say_texts
 from es_simhash.transport.buckets import count_whole
-from es_simhash.transport.conversation import refresh
+from es_simhash.transport.conversation import refresh, unless_refused
 from es_simhash.transport.protocol import Index, check_index, check_new_name, noting, status_of
 from es_simhash.writes.targets import add_fields, refuse_updates, write_settings
 
@@ -266,10 +266,8 @@ async def refuse_impossible(server: Port, resolved: Resolved, names: Mapping[str
         unrecorded = [name for name in holders if not _records(resolved, name, field)]
         if (possible and not exists) or {*possible} - {*unrecorded} or not unrecorded:
             continue
-        await refresh(server, unrecorded)
-        if possible and await count_whole(server.patient, possible, exists[0]):
-            continue
-        if await count_whole(server.patient, unrecorded):
+        # A login may have rights on an alias alone: then nothing is proved.
+        if await unless_refused(_lack(server, unrecorded, possible, exists), 401, 403):
             raise no_such_field(unrecorded[0], field, resolved.mappings[unrecorded[0]])
     for name, fields in names.items():
         if all(_records(resolved, name, field) and not may_hold(resolved.mappings[name], field) for field in fields):
@@ -280,6 +278,14 @@ async def refuse_impossible(server: Port, resolved: Resolved, names: Mapping[str
                     "documents have lost their text, or it is hidden from this user; a backfill would delete the "
                     "fingerprints"
                 )
+
+
+async def _lack(server: Port, names: list[str], possible: list[str], exists: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether the indices *names* have documents, and those that are *possible* none that *exists* matches."""
+    await refresh(server, names)
+    if possible and await count_whole(server.patient, possible, exists[0]):
+        return False
+    return bool(await count_whole(server.patient, names))
 
 
 def _records(resolved: Resolved, name: str, field: str) -> bool:

@@ -158,15 +158,6 @@ def test_the_order_of_moments_says_what_was_decided(values, max_distance, data):
     assert [one.group for one in documents] == [documents[place].id for place in canonicals]
 
 
-@given(related_fingerprints(20), st.integers(0, 20))
-def test_what_is_skipped_attracts_nothing(values, max_distance):
-    """Only what was written counts, so the written ones are the canonicals of the rule."""
-    batch = [Document(f"{n:02d}", value, position=n) for n, value in enumerate(values)]
-    decisions = decide(batch, Existing(), Unshown(max_distance), DecisionRule(Grouping(max_distance), "skip"))
-    written = [place for place, decision in enumerate(decisions) if decision.verdict != "skip"]
-    assert written == sorted(set(star(values, max_distance)))
-
-
 NUMBERED = [f"{number} boats leave the harbour at {hour}{end}" for number in "78" for hour in "59" for end in ("", "!")]
 
 
@@ -210,6 +201,13 @@ def test_what_is_decided_again_keeps_its_moment():
     assert [one.at for one in standing] == [1_000, 1_001, 1_001]
 
 
+def decide_one(document, index, *, led=None, there=None):
+    """Return the group and the moment of *document*, where searches show the *index*."""
+    existing = Existing(shown_near(index, [document], 3, led or {}), there=there or {})
+    [decision] = decide([document], existing, Unshown(3), DecisionRule(Grouping(3), "tag"), now=9)
+    return decision.group, decision.at
+
+
 def test_a_canonical_that_is_given_again_keeps_its_moment():
     """It is no later than "d", a copy of another canonical that is near it, else its own copy would come before it."""
     index = [
@@ -219,15 +217,9 @@ def test_a_canonical_that_is_given_again_keeps_its_moment():
         Document("d", 0b1100, group="b", at=4, is_member=True),
     ]
     again = Document("a", 0b111100, position=0, must_write=True)
-    existing = Existing(shown_near(index, [again], 3, {}), there={"a": Document("a", 0b111100, at=2)})
-    [decision] = decide([again], existing, Unshown(3), DecisionRule(Grouping(3), "tag"), now=9)
-    assert (decision.group, decision.at) == ("a", 2)
+    assert decide_one(again, index, there={"a": Document("a", 0b111100, at=2)}) == ("a", 2)
     # A new one of the same bits has the moment of its batch.
-    new = Document("e", 0, position=0)
-    [decision] = decide(
-        [new], Existing(shown_near(index, [new], 3, {})), Unshown(3), DecisionRule(Grouping(3), "tag"), now=9
-    )
-    assert (decision.group, decision.at) == ("b", 9)
+    assert decide_one(Document("e", 0, position=0), index) == ("b", 9)
 
 
 def test_a_canonical_that_comes_back_stands_before_its_own_copies():
@@ -238,12 +230,7 @@ def test_a_canonical_that_comes_back_stands_before_its_own_copies():
         Document("d", 0b10, group="x", at=2, is_member=True),
         Document("x", 0b11110, group="x", at=1),
     ]
-    back = Document("a", 0, position=0)
-    led = {"d": [index[-1]]}
-    [decision] = decide(
-        [back], Existing(shown_near(index, [back], 3, led)), Unshown(3), DecisionRule(Grouping(3), "tag"), now=9
-    )
-    assert (decision.group, decision.at) == ("a", 4)
+    assert decide_one(Document("a", 0, position=0), index, led={"d": [index[-1]]}) == ("a", 4)
 
 
 def test_a_canonical_comes_after_copies_of_others_that_it_could_have_taken():
