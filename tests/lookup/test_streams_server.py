@@ -49,7 +49,8 @@ def test_a_caller_that_stops_early_or_is_cancelled(server, index, ingest, runner
 
     async def source():
         try:
-            yield {"_id": "1", "body": texts(1)[0]}
+            for document in numbered(texts(5)):
+                yield document
             await asyncio.Event().wait()
         finally:
             ended.append(True)
