@@ -10,7 +10,7 @@ from es_simhash.removal import regroup
 from es_simhash.writes.operations import Failure
 from tests.servers.fixtures import make_client
 from tests.servers.removals import ALL, DELETED, delete_duplicates, outcomes, plan_again
-from tests.servers.support import ONE_SHARD, read_all, stored_groups
+from tests.servers.support import ONE_SHARD, read_all
 
 TEXT, OTHER, MORE = (" ".join(f"{name}{n}" for n in range(50)) for name in ("word", "other", "more"))
 LONGER = f"{MORE} {TEXT} {OTHER}"
@@ -90,24 +90,6 @@ def test_removals_at_once(server, index, sync_simhash, tmp_path):
         assert {each.action for records in pool.map(apply, ["one", "two"]) for each in records} == {"deleted"}
     assert duplicates(server, index) == {}
     assert sync_simhash.reconcile(index, dry_run=True).changed == 0
-
-
-def test_one_of_several_indices_that_are_grouped_together(server, index, simhash, plan):
-    """Its groups are made right alone; a reconcile over all makes them what they were."""
-    news, wires = f"{index}-news", f"{index}-wires"
-    tag(simhash, news, {"b": TEXT, "c": f"{TEXT} indeed", "d": TEXT.upper(), "x": OTHER}, on_duplicate=None)
-    tag(simhash, wires, {"a": TEXT}, on_duplicate=None)
-    simhash.reconcile([news, wires], max_distance=16, verify=0.7)
-    before = stored_groups(read_all(server, f"{index}-*"))
-    assert {before[id_] for id_ in "abcd"} == {"a"}
-    simhash.plan_removal(news, plan, **ALL)
-    gone = outcomes(simhash.apply_removal(plan))
-    assert set(gone.values()) == {DELETED}
-    left = stored_groups(read_all(server, f"{index}-*"))
-    assert left == {id_: name for id_, name in before.items() if id_ not in gone}
-    assert {each.action for each in simhash.restore(plan)} == {"restored"}
-    assert simhash.reconcile([news, wires]).is_settled
-    assert stored_groups(read_all(server, f"{index}-*")) == before
 
 
 def tenants(server, index, simhash, kind):

@@ -3,7 +3,6 @@
 import pytest
 
 from es_simhash.errors import GuardRailError
-from es_simhash.mapping.rule import LONGEST
 from tests.servers.removals import (
     ALL,
     DELETED,
@@ -16,10 +15,9 @@ from tests.servers.removals import (
     fill,
     meddle,
     outcomes,
-    read_plan,
     sources,
 )
-from tests.servers.support import ON_BOTH, ONE_SHARD, put
+from tests.servers.support import ON_BOTH
 
 KEYWORD = {"type": "keyword"}
 MAPPINGS = {
@@ -94,27 +92,6 @@ def test_what_decided_voids_a_line(server, index, simhash, plan):
     after = sources(server, index)
     assert before.keys() - after.keys() == {id_ for id_, (action, _) in expected.items() if action == "deleted"}
     assert archived(plan) == {each: before[each] for each in before.keys() - after.keys()}
-
-
-def test_our_own_writes_void_nothing(server, index, simhash, plan):
-    """A reconcile, a run of follow and the apply of another plan."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD, passages=True)
-    put(server, index, [{"_id": id_, "body": text} for id_, text in copies(2).items()])
-    list(simhash.backfill(index))
-    other = plan.with_name("other")
-    assert simhash.plan_removal(index, plan, filter={"ids": {"values": ["b0000", "b0001"]}}, **ALL).count == 2
-    assert simhash.plan_removal(index, other, **ALL).count == 4
-    versions = {each.document.id: each.document.version for each in read_plan(plan).lines}
-    simhash.reconcile(index, canonical=LONGEST)
-    put(server, index, [{"_id": "b0002", "body": TEXT}])
-    *_, last = simhash.follow(index, once=True, state_index=f"{index}-state")
-    assert (last.written, last.regrouped >= 1) == (1, True)
-    now = {id_: server.request("GET", f"/{index}/_doc/{id_}")["_seq_no"] for id_ in versions}
-    assert all(now[id_] != number for id_, (number, _) in versions.items())
-    assert outcomes(simhash.apply_removal(plan)) == dict.fromkeys(("b0000", "b0001"), DELETED)
-    missing = dict.fromkeys(("b0000", "b0001"), ("kept", "missing"))
-    assert outcomes(simhash.apply_removal(other)) == missing | dict.fromkeys(("s0000", "s0001"), DELETED)
-    assert sources(server, index).keys() == {"a", "r", "b0002"}
 
 
 @pytest.mark.parametrize(

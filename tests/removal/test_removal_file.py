@@ -5,6 +5,8 @@ import itertools
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 import zlib
 from contextlib import closing
 from dataclasses import replace
@@ -173,6 +175,17 @@ def test_a_file_that_is_replaced_while_it_is_written_keeps_nothing(path, tmp_pat
             replace_it()
             with pytest.raises(InvalidInputError, match="moved, deleted or replaced"):
                 found.archive([archived(1)], AT)
+
+
+def test_one_run_at_a_time(path):
+    """Another one is refused, in this process and beside it; so is a reader, which would see what is not whole."""
+    with RemovalFile(path, writes=True):
+        for writes in (True, False):
+            refused(path, "is used by this program", writes=writes)
+        command = [sys.executable, "-m", "es_simhash", "review", str(path)]
+        found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (found.returncode, "is used by another run" in found.stderr) == (1, True)
+    RemovalFile(path, writes=True).close()
 
 
 def test_a_full_disk_leaves_the_file_as_it_was(path):
