@@ -201,9 +201,6 @@ KeptKind = Literal[
 
 DuplicateKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored", "unarchived", "decided"]
 
-AGAIN: frozenset[DuplicateKind] = frozenset({"refused", "unreadable", "conflict"})
-"""Kinds of what the same command may still do, given again."""
-
 _SENTENCES: dict[str, str] = {
     "changed": "its text, or a field that decided, was changed after the plan was made",
     "missing": "it is gone already, and this removal did not delete it",
@@ -275,11 +272,6 @@ class DuplicateResult(Record):
     def is_done(self) -> bool:
         """Whether what was planned, or decided about it, was done, or would be."""
         return self.kind in (None, "decided")
-
-    @property
-    def may_be_done(self) -> bool:
-        """Whether the same call, made again, may still do what was not done."""
-        return self.kind in AGAIN
 
     @property
     def reason(self) -> str | None:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from es_simhash import SimHashClient, WrongTypeError
 from es_simhash.removal import apply as apply_module
 from es_simhash.removal.removal_file import open_archived
 from tests.estates.wire import Wire
-from tests.servers.fixtures import make_client
+from tests.servers.fixtures import client_through, make_client
 from tests.servers.removals import (
     ALL,
     DELETED,
@@ -29,7 +30,6 @@ from tests.servers.removals import (
     meddle,
     outcomes,
     sources,
-    through_wire,
 )
 from tests.servers.support import ROUNDS
 
@@ -143,13 +143,13 @@ FAULTS = ["lost", "timeout", "503 after the work", "503 for items after the work
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_lost_answers(server, index, simhash, mode, runner, plan, fault):
+def test_lost_answers(server, index, sync_simhash, plan, fault):
     """A delete that was carried out is told so, whatever became of its answer."""
-    before = planned(server, index, simhash, plan, 3)
+    before = planned(server, index, sync_simhash, plan, 3)
     wire = Wire(script={("bulk", 1): fault, ("bulk", 2): fault})  # the first one changes nothing
-    records, error = through_wire(server, mode, runner, wire, "apply_removal", plan)
+    with client_through(server, wire) as simhash:
+        assert {each.action for each in simhash.apply_removal(plan)} == {"deleted"}
     assert wire.log
-    assert (error, {each.action for each in records}) == (None, {"deleted"})
     assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
     assert archived(plan) == {id_: source for id_, source in before.items() if id_ not in "ar"}
 
@@ -164,18 +164,17 @@ def test_wrappers_that_read_answers_themselves(server, index, simhash, client, p
 
 
 @pytest.mark.parametrize("seed", range(2 * ROUNDS))
-def test_a_wire_full_of_faults(server, index, simhash, mode, runner, plan, monkeypatch, seed):
+def test_a_wire_full_of_faults(server, index, sync_simhash, plan, monkeypatch, seed):
     """An error, or the truth; and the same files go on."""
-    before = planned(server, index, simhash, plan, 5)
+    before, deleted = planned(server, index, sync_simhash, plan, 5), []
     wire = Wire(seed=f"removal {seed}", share=0.3, faults=[*FAULTS, "503 for items", "unreachable"])
     monkeypatch.setattr(apply_module, "BATCH_DOCUMENTS", 3)
-    records, _ = through_wire(server, mode, runner, wire, "apply_removal", plan)
-    now = sources(server, index)
-    assert {each.id for each in records if each.action == "deleted"} <= before.keys() - now.keys()
-    assert {id_: before[id_] for id_ in before.keys() - now.keys()}.items() <= archived(plan).items()
-    wire.is_on = False
-    records, error = through_wire(server, mode, runner, wire, "apply_removal", plan)
-    assert (error, {each.action for each in records}) == (None, {"deleted"})
+    with client_through(server, wire) as simhash, suppress(Exception):
+        deleted.extend(each.id for each in simhash.apply_removal(plan) if each.action == "deleted")
+    gone = before.keys() - sources(server, index).keys()
+    assert set(deleted) <= gone
+    assert {id_: before[id_] for id_ in gone}.items() <= archived(plan).items()
+    assert {each.action for each in sync_simhash.apply_removal(plan)} == {"deleted"}
     assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
 
 

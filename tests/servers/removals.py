@@ -11,13 +11,11 @@ from collections import Counter
 from contextlib import closing, contextmanager
 from types import SimpleNamespace
 
-from es_simhash import AsyncSimHashClient, SimHashClient
 from es_simhash.removal import apply as apply_module
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import PlannedDocument
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.take_decisions import take_in
-from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, read_all, send_lines
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost and its use."
@@ -57,38 +55,6 @@ def archived(path):
 def outcomes(records):
     """Return id to action and kind."""
     return {each.id: (each.action, each.kind) for each in records}
-
-
-def through_wire(server, mode, runner, wire, method, *args, **options):
-    """Call *method*, or a function of a client, through a faulty wire; return its records, and what ended it."""
-
-    def make(simhash):
-        return method(simhash) if callable(method) else getattr(simhash, method)(*args, **options)
-
-    patience = {"timeout" if server.product == "opensearch" else "request_timeout": 5}
-
-    async def asynchronously():
-        client = make_client(server, asynchronous=True, **wire.options(server.product, asynchronous=True), **patience)
-        records = []
-        try:
-            async for each in make(AsyncSimHashClient(client)):
-                records.append(each)
-        except Exception as error:  # noqa: BLE001 -- judged by the caller
-            return records, error
-        finally:
-            await client.close()
-        return records, None
-
-    if mode == "async":
-        return runner.run(asynchronously())
-    records = []
-    with make_client(server, **wire.options(server.product), **patience) as client:
-        try:
-            for each in make(SimHashClient(client)):
-                records.append(each)  # noqa: PERF402
-        except Exception as error:  # noqa: BLE001
-            return records, error
-    return records, None
 
 
 def delete_duplicates(simhash, index, path, **options):
