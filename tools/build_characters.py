@@ -173,15 +173,19 @@ def entries(expansions: dict[tuple[int, ...], int]) -> Iterator[int]:
             yield UNCHANGED if reduced == (code,) else reduced[0] if reduced else DROPPED
 
 
-def main() -> None:
-    """Write ``characters.bin`` beside the module that reads it: the table, then each expansion after its length."""
-    if unicodedata.unidata_version != UNICODE_VERSION:
-        raise SystemExit(f"this Python has Unicode {unicodedata.unidata_version}: run one with {UNICODE_VERSION}")
+def pack() -> bytes:
+    """Return the content of ``characters.bin``, compressed: the table, then each expansion after its length."""
     expansions: dict[tuple[int, ...], int] = {}
     values = [*entries(expansions)]
     values += [value for expansion in expansions for value in (len(expansion), *expansion)]
-    packed = zlib.compress(struct.pack(f"<{len(values)}I", *values), level=9)
-    Path(characters.__file__).with_name(TABLE_FILE).write_bytes(packed)
+    return zlib.compress(struct.pack(f"<{len(values)}I", *values), level=9)
+
+
+def main() -> None:
+    """Write ``characters.bin`` beside the module that reads it."""
+    if unicodedata.unidata_version != UNICODE_VERSION:
+        raise SystemExit(f"this Python has Unicode {unicodedata.unidata_version}: run one with {UNICODE_VERSION}")
+    Path(characters.__file__).with_name(TABLE_FILE).write_bytes(pack())
 
 
 if __name__ == "__main__":
