@@ -13,19 +13,27 @@ place of ``==`` (the same for small numbers, names and ``None``), and in ``stric
 """
 
 import ast
+import difflib
 import os
 import random
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+# What the tests import besides: the processes that run them begin with it.
+import elasticsearch  # noqa: F401
+import hypothesis  # noqa: F401
+import numpy as np  # noqa: F401
+import opensearchpy  # noqa: F401
+import pytest
 from cosmic_ray.commands.init import _all_work_items
-from cosmic_ray.mutating import mutate_and_test, mutate_code
+from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
-from cosmic_ray.work_item import TestOutcome
 
 TESTS = {
     "lookup/judge": "lookup/test_judge lookup/test_refusals lookup/test_find_many",
@@ -40,6 +48,7 @@ TESTS = {
     "removal/may_delete": "removal/test_may_delete",
     "mapping/rule": "groups/test_rule mapping/test_mapping groups/test_content",
 }
+MEMORY = 4 << 30
 MUTANTS_A_FILE = int(os.environ.get("ES_SIMHASH_MUTANTS", "12"))
 FOLDER = Path(".mutants").absolute()
 PAGE = Path("CONTRIBUTING.md").absolute()
@@ -75,8 +84,8 @@ def compiles(source: str) -> bool:
     return True
 
 
-def choose_mutants(path: Path) -> list:
-    """Return the sample of mutations of the file at *path*, in order: of each place, at most one."""
+def choose_mutants(path: Path) -> list[str]:
+    """Return a sample of what changes make of the file at *path*, in order: of each place, at most one."""
     source = path.read_text("utf-8")
     is_deciding = find_deciding(source)
     places: dict = {}
@@ -87,30 +96,54 @@ def choose_mutants(path: Path) -> list:
     chance = random.Random(path.as_posix())
     order = sorted(places)
     chance.shuffle(order)
-    chosen = []
+    chosen = {}
     for place in order:
         mutation = chance.choice(places[place])
         operator = get_operator(mutation.operator_name)(**mutation.operator_args)
-        if compiles(mutate_code(source, operator, mutation.occurrence)):
-            chosen.append(mutation)
+        mutant = mutate_code(source, operator, mutation.occurrence)
+        if compiles(mutant):
+            chosen[place] = mutant
         if len(chosen) == MUTANTS_A_FILE:
             break
-    return sorted(chosen, key=lambda mutation: mutation.start_pos)
+    return [chosen[place] for place in sorted(chosen)]
+
+
+def passes(options: list[str], timeout_seconds: float) -> bool:
+    """Return whether the tests pass, in a process that is a copy of this one."""
+    child = os.fork()
+    if not child:
+        # A mutant may have made an endless loop, which fills the memory.
+        signal.alarm(int(timeout_seconds))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        sys.modules.pop("tests", None)
+        code = 1
+        try:
+            code = pytest.main(options)
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def run_file(name: str) -> tuple[int, int]:
     """Run the mutants of a file of ours; return how many died, and how many there were."""
     files = [f"tests/{test}.py" for test in TESTS[name].split()]
-    options = "-x -q -n 0 --durations 0 -p no:cacheprovider --hypothesis-profile mutants"
-    command = f"{sys.executable} -m pytest {options} {' '.join(files)}"
+    options = "-x -q -n 0 -p no:cacheprovider -W ignore::pytest.PytestAssertRewriteWarning"
+    options = [*options.split(), "--hypothesis-profile", "mutants", *files]
     began = time.monotonic()
-    if subprocess.run(command.split(), stdout=subprocess.DEVNULL, check=False).returncode:
-        raise SystemExit(f"the tests of {name} fail without a mutant: {command}")
-    timeout_seconds = 30 + 5 * (time.monotonic() - began)  # a mutant may have made an endless loop
+    if not passes(options, 600):
+        raise SystemExit(f"the tests of {name} fail without a mutant: pytest {' '.join(options)}")
+    timeout_seconds = 20 + 3 * (time.monotonic() - began)
     lived, died = [], []
-    for mutation in choose_mutants(Path(f"es_simhash/{name}.py")):
-        result = mutate_and_test([mutation], command, timeout_seconds)
-        (lived if result.test_outcome == TestOutcome.SURVIVED else died).append(result.diff)
+    path = Path(f"es_simhash/{name}.py")
+    source = path.read_text("utf-8")
+    for mutant in choose_mutants(path):
+        path.write_text(mutant, "utf-8")
+        diff = "\n".join(difflib.unified_diff(source.splitlines(), mutant.splitlines(), lineterm=""))
+        (lived if passes(options, timeout_seconds) else died).append(diff)
+    path.write_text(source, "utf-8")
     report = ["# lived", *lived, "# died", *died]
     (FOLDER / f"{name.replace('/', '-')}.diff").write_text("\n".join(report), "utf-8")
     say(f"{name}: {len(died)} of {len(lived) + len(died)} died")

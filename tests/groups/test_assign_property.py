@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from es_simhash.groups import all_pairs, assign
 from es_simhash.groups.assign import Documents, group_documents
-from es_simhash.groups.table import Table, Texts
+from es_simhash.groups.table import Ids, Table, Texts
 from es_simhash.lookup.content import TextStore
 from es_simhash.mapping.rule import Grouping, Within
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
@@ -31,29 +31,6 @@ THINNINGS = st.sampled_from([(8, 1 << 18, 64, 8), (0, 0, 2, 1), (0, 3, 3, 2), (1
 def thinning(patch, limits):
     for name, limit in zip(("PAIRS_OF_NODE", "PAIRS", "HEAD", "LARGE"), limits, strict=True):
         patch.setattr(assign, name, limit)
-
-
-def test_a_large_group_takes_time_by_its_members():
-    """Its pairs are a hundred million: they would take a gigabyte."""
-    chance = np.random.default_rng(2)
-    values = np.full(16_000, 7, np.uint64)
-    for _ in range(5):
-        values ^= np.uint64(1) << chance.integers(0, 64, len(values), dtype=np.uint64)
-    compared = 0
-    distinct_pairs = assign.distinct_pairs
-
-    def note(*args):
-        nonlocal compared
-        for found in distinct_pairs(*args):
-            compared += len(found[0])
-            yield found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assign, "distinct_pairs", note)
-        canonical = group_documents(Documents(values), 12)
-        assert len(assign.with_candidates(assign.Documents(values), 12)) == len(values)
-    assert (all_pairs.distances_between(values, values[canonical]) <= 12).all()
-    assert compared < 100 * len(values)
 
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "today", "and", "yesterday"]
@@ -122,7 +99,7 @@ def hit(document):
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from("abc"), st.sampled_from(("x", "b/x", "b?r/x", "c/b/x")), st.sampled_from((None, "r"))
+            st.sampled_from("abc"), st.sampled_from(("x", "x\0", "b/x", "b?r/x", "c/b/x")), st.sampled_from((None, "r"))
         ),
         min_size=1,
         unique=True,
@@ -179,6 +156,29 @@ def oracle(items, grouping):
     return {order[place]: order[canonical] for place, canonical in enumerate(places)}
 
 
+@pytest.mark.parametrize("limits", [(8, 1 << 18, 64, 8), (0, 0, 2, 1), (0, 3, 3, 2)])
+@pytest.mark.parametrize(
+    "grouping",
+    [Grouping(0, within=Within("at", 2)), Grouping(1, 0.8, within=Within("at", 3)), Grouping(1, 0.8)],
+    ids=str,
+)
+def test_two_fingerprints_of_many_texts_and_dates(limits, grouping, monkeypatch):
+    """Texts and dates alone say which documents are neighbours, in small groups and in large ones."""
+    thinning(monkeypatch, limits)
+    chance = random.Random(3)
+    texts = [
+        "Nobody saw the second tram of the day",
+        "The cat sat on a mat until the rain was over",
+        "A new bridge opens",
+    ]
+    items = [
+        {"id": f"{number:02}", "index": "a", "routing": "", "fingerprint": 6 + number % 2, "source": [], "views": []}
+        | {"text": f"{chance.choice(texts)} and the mayor came to see it", "at": [chance.randrange(12)]}
+        for number in range(40)
+    ]
+    assert dict(enumerate(grouped(items, grouping).canonical.tolist())) == oracle(items, grouping)
+
+
 @given(
     documents(),
     groupings(),
@@ -220,27 +220,27 @@ def test_pairs_are_those_of_the_rule(items, grouping, chunk, split):
     ]
 
 
-@pytest.mark.parametrize("limits", [(8, 1 << 18, 64, 8), (0, 0, 2, 1), (0, 3, 3, 2)])
-@pytest.mark.parametrize(
-    "grouping",
-    [Grouping(0, within=Within("at", 2)), Grouping(1, 0.8, within=Within("at", 3)), Grouping(1, 0.8)],
-    ids=str,
-)
-def test_two_fingerprints_of_many_texts_and_dates(limits, grouping, monkeypatch):
-    """Texts and dates alone say which documents are neighbours, in small groups and in large ones."""
-    thinning(monkeypatch, limits)
-    chance = random.Random(3)
-    texts = [
-        "Nobody saw the second tram of the day",
-        "The cat sat on a mat until the rain was over",
-        "A new bridge opens",
-    ]
-    items = [
-        {"id": f"{number:02}", "index": "a", "routing": "", "fingerprint": 6 + number % 2, "source": [], "views": []}
-        | {"text": f"{chance.choice(texts)} and the mayor came to see it", "at": [chance.randrange(12)]}
-        for number in range(40)
-    ]
-    assert dict(enumerate(grouped(items, grouping).canonical.tolist())) == oracle(items, grouping)
+def test_a_large_group_takes_time_by_its_members():
+    """Its pairs are a hundred million: they would take a gigabyte."""
+    chance = np.random.default_rng(2)
+    values = np.full(16_000, 7, np.uint64)
+    for _ in range(5):
+        values ^= np.uint64(1) << chance.integers(0, 64, len(values), dtype=np.uint64)
+    compared = 0
+    distinct_pairs = assign.distinct_pairs
+
+    def note(*args):
+        nonlocal compared
+        for found in distinct_pairs(*args):
+            compared += len(found[0])
+            yield found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assign, "distinct_pairs", note)
+        canonical = group_documents(Documents(values), 12)
+        assert len(assign.with_candidates(assign.Documents(values), 12)) == len(values)
+    assert (all_pairs.distances_between(values, values[canonical]) <= 12).all()
+    assert compared < 100 * len(values)
 
 
 def test_copies_cost_nothing():
@@ -262,3 +262,19 @@ def test_copies_cost_nothing():
     assert len(table.with_candidates()) == count
     groups = table.group(texts)
     assert np.unique(groups.canonical).tolist() == [0, 1]
+
+
+# Ends in NUL, common beginnings of eight bytes and more, and any text that UTF-8 knows.
+PARTS = st.sampled_from(["", "\0", "a", "a\0", "\x7f", "é", "\uffff", "\U0001f600", "https://", "12345678"])
+IDS = st.lists(PARTS, max_size=5).map("".join) | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+@given(st.lists(IDS, max_size=40), st.data())
+def test_ranks_are_those_of_whole_strings(ids, data):
+    """Also of some of the ids only, and of equal ones."""
+    some = data.draw(st.lists(st.integers(0, len(ids) - 1), max_size=40)) if ids else []
+    found = Ids(ids)
+    assert [found[place] for place in range(len(ids))] == ids
+    assert found.ranks(np.array(some, np.int64)).tolist() == [
+        sum(ids[other] < ids[place] for other in some) for place in some
+    ]

@@ -6,11 +6,16 @@ import pytest
 
 from es_simhash import MappingError, fingerprint_fields
 from es_simhash.groups.grouping_request import GroupingRequest
+from es_simhash.groups.read import count_lacking
 from es_simhash.groups.reconcile import reconcile
+from es_simhash.hashing import get_scheme
+from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.rule import Grouping
+from es_simhash.transport.conversation import attempt
 from tests.transport.by_hand import (
     CLOSES,
     Cancelled,
+    ServerError,
     calls_to_fail,
     carry_out,
     closed_all,
@@ -283,3 +288,20 @@ def test_a_dry_run_writes_nothing(since):
     run = run_reconcile(store, since=since, dry_run=True)
     assert (run.result.changed, run.result.is_settled, store.sequence) == (5, False, before)
     assert not {"bulk", "put_mapping"} & set(run.apis)
+
+
+def test_a_busy_server_is_asked_once_for_a_remark():
+    """A command that only adds a remark does not wait for the server."""
+    full = ServerError(429, "es_rejected_execution_exception")
+    work = count_lacking(scripted(), "news", {"news": IndexSettings(get_scheme("shingles"), ("body",))})
+    run = carry_out(attempt(work), lambda _: full)
+    assert (run.result, len(run.calls)) == (full, 1)
+
+
+def test_each_index_has_text_fields_of_its_own():
+    """A document with the text field of another index lacks nothing."""
+    answer = {"_shards": {"total": 1, "failed": 0}, "count": 0, "hits": {"total": {"value": 0, "relation": "eq"}}}
+    each = {name: IndexSettings(get_scheme("shingles"), (field,)) for name, field in (("a", "body"), ("b", "text"))}
+    [call, *_] = carry_out(count_lacking(scripted(), "a,b", each), lambda _: answer).calls
+    parts = [part["bool"]["filter"][0] for part in call.arguments["body"]["query"]["bool"]["should"]]
+    assert parts == [{"terms": {"_index": [name]}} for name in "ab"]

@@ -78,11 +78,10 @@ def oracle(stored, grouping):
 @pytest.mark.parametrize(
     "grouping",
     [
-        {"max_distance": 4, "verify": 0.6},
         {"max_distance": 4, "verify": 0.6, "canonical": ["source.raw:y>*", "-views", "published"]},
         {"max_distance": 40, "verify": 0.5, "per": "source.raw", "within": ("published", "7d"), "canonical": "longest"},
     ],
-    ids=["verified", "order", "conditions"],
+    ids=["order", "conditions"],
 )
 def test_the_result_is_the_rules(server, index, simhash, grouping):
     """A second run writes nothing, and what is recorded is used from then on."""

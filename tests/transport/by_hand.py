@@ -89,14 +89,14 @@ class ScriptedServer(Port):
         return self._scripts[-1]
 
     async def send(self, call):
-        return self._script.send(call)
+        return self._script.answer_one(call)
 
     async def together(self, calls, *, concurrency=4):
-        return self._script.together(calls)
+        return self._script.answer_all(calls)
 
     async def compute(self, function, *args, **kwargs):
         named = update_wrapper(partial(function, **kwargs), function) if kwargs else function
-        return self._script.compute(Compute(named, args))
+        return self._script.answer_one(Compute(named, args))
 
     async def sleep(self, seconds):
         self._script.sleep(seconds)
@@ -117,7 +117,7 @@ class ScriptedServer(Port):
         return result, pending
 
     def tell(self, progress):
-        self._script.tell(progress)
+        self._script.run.told.append(progress)
 
 
 SCRIPTED = ScriptedServer()
@@ -126,38 +126,6 @@ SCRIPTED = ScriptedServer()
 def scripted(context=None):
     """Return the port of a client with a *context*, by default a new one."""
     return Around(SCRIPTED, context or Context())
-
-
-class Script:
-    """What a step by step plan does at each request; *run* notes what became of it."""
-
-    is_held = False
-    pending: BaseException | None = None
-
-    def __init__(self, run):
-        self.run = run
-
-    def tell(self, progress):
-        self.run.told.append(progress)
-
-    def check(self, call):
-        check_allowed(call)
-        # Otherwise a cancellation before the answer would leave open what nobody knows of.
-        assert self.is_held or not opens(call)
-
-    def carry_out(self, work):
-        """Return what *work* returns; note what it emits if it is a stream."""
-        with SCRIPTED.following(self):
-            if not hasattr(work, "__anext__"):
-                return finish(work)
-            following = work.__anext__()
-            while True:
-                try:
-                    part = finish(following)
-                except StopAsyncIteration:
-                    return None
-                error = self.emit(part)
-                following = work.__anext__() if error is None else work.athrow(error)
 
 
 class Cancelled(BaseException):
@@ -193,19 +161,38 @@ class Run:
         return [call.api for call in self.calls]
 
 
-class Carried(Script):
-    """Has *store* answer, with the trouble that :func:`carry_out` describes."""
+@dataclass
+class Script:
+    """What happens at each request of an operation: :func:`carry_out` says it, and *run* notes what became of it."""
 
-    def __init__(self, run, store, *, fail_at, failure, is_late, cancel_at, meddle_at, meddle):
-        super().__init__(run)
-        self._store = store
-        self._fail_at, self._failure, self._is_late = fail_at, failure, is_late
-        self._cancel_at, self._meddle_at, self._meddle = cancel_at, meddle_at, meddle
+    run: Run
+    store: Any
+    fail_at: int | None = None
+    failure: BaseException | None = None
+    is_late: bool = False
+    cancel_at: int | None = None
+    meddle_at: int | None = None
+    meddle: Any = None
+    is_held = False
+    pending: BaseException | None = None
+
+    def carry_out(self, work):
+        """Return what *work* returns; note what it emits if it is a stream."""
+        with SCRIPTED.following(self):
+            if not hasattr(work, "__anext__"):
+                return finish(work)
+            following = work.__anext__()
+            while True:
+                try:
+                    self.run.emitted.extend(finish(following))
+                except StopAsyncIteration:
+                    return None
+                following = work.athrow(Cancelled()) if self._is_cancelled() else work.__anext__()
 
     def _is_cancelled(self, *calls):
         """Count a step; return whether a cancellation comes at it, and note at what."""
         self.run.steps += 1
-        if self.run.steps - 1 != self._cancel_at:
+        if self.run.steps - 1 != self.cancel_at:
             return False
         names = [each.function.__qualname__ if isinstance(each, Compute) else each.api for each in calls]
         self.run.hit = names[0] if names else None
@@ -218,21 +205,23 @@ class Carried(Script):
                 return each.function(*each.arguments)
             except Exception as error:  # noqa: BLE001 -- a value here
                 return error
-        self.check(each)
+        check_allowed(each)
+        # Otherwise a cancellation before the answer would leave open what nobody knows of.
+        assert self.is_held or not opens(each)
         number = len(self.run.calls)
         self.run.calls.append(each)
-        if self._meddle is not None and number == self._meddle_at:
-            self._meddle(self._store)
-        if self._failure is None or number != self._fail_at:
-            return self._store(each)
+        if number == self.meddle_at:
+            self.meddle(self.store)
+        if self.failure is None or number != self.fail_at:
+            return self.store(each)
         self.run.hit = each.api
-        if self._is_late:
-            self._store(each)
-        return self._failure
+        if self.is_late:
+            self.store(each)
+        return self.failure
 
-    def _one(self, each):
+    def answer_one(self, each):
         is_cancelled = self._is_cancelled(each)
-        answer = self._answer(each) if not is_cancelled or self._is_late or self.is_held else None
+        answer = self._answer(each) if not is_cancelled or self.is_late or self.is_held else None
         if is_cancelled and not self.is_held:
             raise Cancelled
         if is_cancelled:
@@ -241,57 +230,36 @@ class Carried(Script):
             raise answer
         return answer
 
-    def send(self, call):
-        return self._one(call)
-
-    def compute(self, work):
-        return self._one(work)
-
-    def together(self, calls):
+    def answer_all(self, calls):
         is_cancelled = self._is_cancelled(*calls)
-        answers = [self._answer(each) for each in calls] if not is_cancelled or self._is_late else []
+        answers = [self._answer(each) for each in calls] if not is_cancelled or self.is_late else []
         if is_cancelled:
             raise Cancelled
         return answers
 
     def sleep(self, seconds):
-        is_cancelled = self._is_cancelled()
         self.run.waits.append(seconds)
-        if is_cancelled:
+        if self._is_cancelled():
             raise Cancelled
         assert len(self.run.waits) <= MOST_WAITS, "the operation waits without end"
 
-    def emit(self, items):
-        self.run.emitted.extend(items)
-        return Cancelled() if self._is_cancelled() else None
 
-
-def carry_out(work, store, *, fail_at=None, failure=None, is_late=False, cancel_at=None, meddle_at=None, meddle=None):
+def carry_out(work, store, **trouble):
     """
-    Carry *work* out against *store*, which answers, and return the :class:`Run`.
+    Carry *work* out against *store*, which answers, and return the :class:`Run`. *trouble*, fields of :class:`Script`:
     The call number *fail_at*, from 0, fails with *failure*. At the request of any kind number *cancel_at* there is a
     cancellation. While something is being opened or closed it comes after the answer, as with the port of asyncio.
     *is_late*: the server has done what was asked before either comes. Before the call number *meddle_at*, *meddle* does
     to the store what another program would.
     """
-    run = Run()
-    script = Carried(
-        run,
-        store,
-        fail_at=fail_at,
-        failure=failure,
-        is_late=is_late,
-        cancel_at=cancel_at,
-        meddle_at=meddle_at,
-        meddle=meddle,
-    )
+    script = Script(Run(), store, **trouble)
     try:
-        run.result = script.carry_out(work)
+        script.run.result = script.carry_out(work)
     except BaseException as raised:
-        if failure is None and cancel_at is None:
+        if script.failure is None and script.cancel_at is None:
             raise
-        run.error = raised
-    return run
+        script.run.error = raised
+    return script.run
 
 
 def drive(work, answers, **trouble):

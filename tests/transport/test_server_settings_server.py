@@ -68,13 +68,3 @@ def test_the_request_cache_shows_each_refresh(server, index, sync_client):
     assert simhash.check(index)[0].documents == 2
     cache = server.request("GET", f"/{index}/_stats/request_cache")["_all"]["primaries"]["request_cache"]
     assert cache["hit_count"] > 0
-
-
-def test_no_server_ends_searches_early_by_default(server, index):
-    """Neither product has a setting by which every search ends after some documents; then we would have to undo it."""
-    server.request("PUT", f"/{index}", {})
-    every = server.request("GET", "/_cluster/settings?include_defaults=true&flat_settings=true")
-    own = server.request("GET", f"/{index}/_settings?include_defaults=true&flat_settings=true")[index]
-    names = {name for each in (*every.values(), *own.values()) for name in each}
-    assert any(name.startswith("search.") for name in names)
-    assert not [name for name in names if "terminate" in name]
