@@ -233,6 +233,7 @@ def test_a_large_group_takes_time_by_its_members():
         nonlocal compared
         for found in distinct_pairs(*args):
             compared += len(found[0])
+            assert compared < 100 * len(values)
             yield found
 
     with pytest.MonkeyPatch.context() as patch:
@@ -240,7 +241,7 @@ def test_a_large_group_takes_time_by_its_members():
         canonical = group_documents(Documents(values), 12)
         assert len(assign.with_candidates(assign.Documents(values), 12)) == len(values)
     assert (all_pairs.distances_between(values, values[canonical]) <= 12).all()
-    assert compared < 100 * len(values)
+    assert compared
 
 
 def test_copies_cost_nothing():
