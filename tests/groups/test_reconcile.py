@@ -65,8 +65,9 @@ def filled():
     )
 
 
-def run_reconcile(store, *, since=None, dry_run=False, **trouble):
-    flow = reconcile(scripted(), INDEX, GroupingRequest(), since=since, dry_run=dry_run, batch=2)
+def run_reconcile(store, *, since=None, dry_run=False, regroup=False, **trouble):
+    options = {"since": since, "dry_run": dry_run, "regroup": regroup, "batch": 2}
+    flow = reconcile(scripted(), INDEX, GroupingRequest(), **options)
     return carry_out(flow, store, **trouble)
 
 
@@ -174,12 +175,11 @@ def change_only_the_text(store):
     store.put("3", {**store.source("3"), "body": "nothing that others have", "mine": store.source("3")["simhash"]})
 
 
-@times
-def test_a_text_that_changes_meanwhile_is_read_again(since):
+def test_a_text_that_changes_meanwhile_is_read_again():
     """Before any call: it gets no group by a text that it does not have any more."""
-    for number in range(len(run_reconcile(filled(), since=since).calls)):
+    for number in range(len(run_reconcile(filled()).calls)):
         store = filled()
-        result = run_reconcile(store, since=since, meddle_at=number, meddle=change_only_the_text).result
+        result = run_reconcile(store, meddle_at=number, meddle=change_only_the_text).result
         was, now = store.source("3")["mine"].get("group"), store.source("3")["simhash"].get("group")
         assert now in (was, "3")
         assert result.is_settled
@@ -235,9 +235,14 @@ def test_another_change_of_the_grouping_is_not_undone():
         assert store.mapping["_meta"]["es_simhash"]["simhash"]["grouping"]["max_distance"] == 4
 
 
-@pytest.mark.parametrize("is_late", [False, True])
-def test_a_regroup_that_is_stopped_at_any_request_says_so(is_late):
-    """Until all groups are those of the new grouping, the mapping says that they may not be; the next run finishes."""
+@pytest.mark.parametrize(
+    ("is_late", "options"), [(False, {"since": "2100-01-01T00:00:00.000Z"}), (True, {"regroup": True})], ids=str
+)
+def test_a_regroup_that_is_stopped_at_any_request_says_so(is_late, options):
+    """
+    Until all groups are those of the new grouping, the mapping says that they may not be. The next run looks at all
+    documents, whatever it is asked, and finishes.
+    """
 
     def regrouped(**trouble):
         store = filled()
@@ -255,7 +260,7 @@ def test_a_regroup_that_is_stopped_at_any_request_says_so(is_late):
         is_recorded = store.mapping["_meta"]["es_simhash"]["simhash"]["grouping"]["max_distance"] == 3
         assert not wrong(store) or is_said(store) or not is_recorded
         if is_recorded:
-            assert run_reconcile(store, since="2100-01-01T00:00:00.000Z").result.is_settled
+            assert run_reconcile(store, **options).result.is_settled
             assert (wrong(store), is_said(store)) == ([], False)
 
 
