@@ -2,8 +2,9 @@
 
 import pytest
 
-from es_simhash.lookup.plan import LookupPlan, estimate, explain_plan, mean_length, pass_share, plan_lookup
-from es_simhash.mapping.context import IndexStats
+from es_simhash.lookup.plan import LookupPlan, estimate, explain_plan, index_stats, mean_length, pass_share, plan_lookup
+from es_simhash.mapping.context import ASSUMED, IndexStats
+from tests.transport.by_hand import ServerError, carry_out, scripted
 
 
 @pytest.mark.parametrize(
@@ -109,3 +110,13 @@ def test_a_larger_index_wants_fewer_candidates():
     small, large = (plan_lookup(10, stats=IndexStats(n), scripts=False) for n in (10**3, 10**8))
     assert small.terms < large.terms
     assert pass_share(small) > pass_share(large)
+
+
+def test_a_size_that_the_server_does_not_tell_is_assumed():
+    """Once in ten minutes; a server that is not there is an error."""
+    port = scripted()
+    for calls in (1, 0):
+        run = carry_out(index_stats(port, "i"), lambda _: ServerError(403))
+        assert (run.result, len(run.calls)) == (ASSUMED, calls)
+    with pytest.raises(ConnectionError):
+        carry_out(index_stats(scripted(), "i"), lambda _: ConnectionError("gone"))
