@@ -1,8 +1,6 @@
 """Whether a document may be deleted: how texts are compared, and the guard rails."""
 
 import json
-import weakref
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, strategies as st
@@ -12,56 +10,32 @@ from es_simhash.removal.guard_rails import Guards, OneStays
 from es_simhash.removal.make_plan import decisive_fields
 from es_simhash.removal.may_delete import Comparer, digest_of, may_delete, read_document, source_of, state_of
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
-from es_simhash.texts.measures import Score
+from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
+
+TEXTS = {id_: " ".join(f"word{n}of{id_}" for n in range(9)) for id_ in "abcx"} | {"short": "N/A"}
 
 
-@dataclass(eq=False)
-class Prepared:
-    """A prepared text, which can be counted while it lives."""
-
-    text: str
-
-
-class Measure:
-    """Texts are similar if they begin alike; it notes how many prepared texts there are at once."""
-
-    def __init__(self):
-        self.alive = weakref.WeakSet()
-        self.most = self.prepared = 0
-
-    def prepare(self, texts):
-        found = [Prepared(text) for text in texts]
-        self.alive.update(found)
-        self.prepared += len(found)
-        self.most = max(self.most, len(self.alive))
-        return found
-
-    def size(self, prepared):
-        return len(prepared.text)
-
-    def compare(self, first, second, *, bound):
-        return Score(float(first.text[0] == second.text[0]))
-
-    def spares(self, score):
-        return score.numbers == "only"
-
-
-def test_few_texts_are_prepared_at_once():
+def test_texts_are_prepared_one_by_one(monkeypatch):
     """A prepared text may take 40 times its memory, so a batch of long ones must not be prepared as a whole."""
-    rows = {id_: Row(id_, "news", 1, None) for id_ in ("a", "a1", "a2", "b", "b1", "c1", "x", "lost")}
-    items = {
-        row.key: {"found": id_ != "lost", "_seq_no": 1, "_primary_term": 1, "_source": {"body": id_}}
-        for id_, row in rows.items()
-    }
-    measure = Measure()
-    decided_by = {"news": {"body": False}}
-    comparer = Comparer({"news": ["body"]}, 0.8, decided_by, measure=measure)
-    pairs = [("a1", "a"), ("lost", "a"), ("a2", "a"), ("x", "b"), ("b1", "b"), ("c1", "lost")]
+    rows = {id_: Row(id_, "news", 1, None) for id_ in ("a", "a1", "a2", "b", "b1", "c1", "x", "short", "lost")}
+    there = {"found": True, "_seq_no": 1, "_primary_term": 1}
+    texts = {id_: TEXTS.get(id_) or TEXTS.get(id_[0]) for id_ in rows}
+    items = {row.key: {**there, "_source": {"body": texts[id_]}} for id_, row in rows.items()}
+    items[rows["lost"].key] = {"found": False}
+    prepare, prepared = TextMeasure.prepare, []
+
+    def noted(self, texts):
+        prepared.append(len(texts))
+        return prepare(self, texts)
+
+    monkeypatch.setattr(TextMeasure, "prepare", noted)
+    measure = WORD_SHINGLES.for_bound(0.8)
+    comparer = Comparer({"news": ["body"]}, 0.8, {"news": {"body": False}}, measure=measure)
+    pairs = [("a1", "a"), ("lost", "a"), ("a2", "a"), ("x", "b"), ("short", "b"), ("b1", "b"), ("c1", "lost")]
     judged = comparer.compare([(rows[one], rows[other], 3) for one, other in pairs], items)
     found = [each if isinstance(each, str) else (each.document.id, each.canonical.id) for each in judged]
-    assert found == [("a1", "a"), "changed", ("a2", "a"), "not_similar", ("b1", "b"), "changed"]
-    assert measure.most <= 3
-    assert measure.prepared == len(rows) - 1
+    assert found == [("a1", "a"), "changed", ("a2", "a"), "not_similar", "too_short", ("b1", "b"), "changed"]
+    assert prepared == [1] * 8
 
 
 def test_a_null_counts_where_the_mapping_has_a_value_for_it():

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from es_simhash import InvalidInputError, NoIndexError
+from es_simhash import InvalidInputError, NoIndexError, get_scheme
 from es_simhash.mapping.mapping import build_mapping
 from tests.servers.archives import delete, source_of, write_archive
 from tests.servers.support import read_all, texts
@@ -59,7 +59,9 @@ def test_a_file_that_is_named_twice(made, simhash, tmp_path, monkeypatch):
 def test_fingerprints_of_another_scheme_stay_out(server, made, index, simhash, tmp_path):
     """In an index that was made again, or that the caller names, a fingerprint must be the scheme's own."""
     other = f"{index}-other"
-    server.request("PUT", f"/{other}", {"mappings": build_mapping(text_field="body", scheme="keywords")})
+    server.request(
+        "PUT", f"/{other}", {"mappings": build_mapping(text_field="body", scheme=get_scheme("shingles", hash="md5"))}
+    )
     plain = f"{index}-plain"
     server.request("PUT", f"/{plain}", {})
     rows = [
