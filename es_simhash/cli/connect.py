@@ -13,11 +13,10 @@ from es_simhash import (
     InvalidInputError,
     NoIndexError,
     Progress,
-    Scheme,
     SimHashClient,
 )
 from es_simhash.cli.failures import EndedError, WrongUseError, describe, kind_of
-from es_simhash.cli.options import To, files_of_environment
+from es_simhash.cli.options import Described, To, files_of_environment
 from es_simhash.cli.show import count, tracking, warn
 from es_simhash.cli.stopping import watch_requests
 from es_simhash.client.port import run
@@ -80,16 +79,16 @@ def connect(
     to: To,
     index: str,
     *,
-    scheme: Scheme | str | None = None,
-    files: Mapping[str, Any] | None = None,
+    described: Described = Described(),
     is_quiet: bool = False,
 ) -> Iterator[Connection]:
     """
     Connect to a server, and close the connection at the end; a failure becomes an EndedError.
-    Without a *scheme* the client adopts that of *index*, with its *files*. A command that wrote and did not fail
-    refreshes its indices once, so that the next one sees what was written; who may not refresh sees it later. Progress
-    of the library is shown, unless *is_quiet*.
+    Where no scheme is *described* the client adopts that of *index*. A command that wrote and did not fail refreshes
+    its indices once, so that the next one sees what was written; who may not refresh sees it later. Progress of the
+    library is shown, unless *is_quiet*.
     """
+    scheme = described.build()
     server, login = find_server(to)
     client: Any = None
     try:
@@ -100,7 +99,7 @@ def connect(
                 client,
                 scheme=scheme,
                 prefix=to.prefix,
-                files={**files_of_environment(), **(files or {})},
+                files=files_of_environment() | described.files,
                 progress=None if is_quiet else progress,
             )
             connection = Connection(simhash, client, product, server.url, {index}, progress)

@@ -107,7 +107,7 @@ def create(
         raise WrongUseError("--dry-run is for a new index, and --yes goes with --existing")
     own = None if mappings is None else _read_mappings(mappings)
     how: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance}
-    with connect(to, index, scheme=described.build(), files=described.files) as connection:
+    with connect(to, index, described=described) as connection:
         if existing:
             how |= {"passages": passages}
             changed = connection.simhash.put_mapping(index, dry_run=not yes, **how)

@@ -8,36 +8,29 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from es_simhash import InvalidInputError
 from es_simhash.arguments import FilePath
 from es_simhash.cli.app import STDIN
 
 
-def sync_file(file: IO[Any]) -> None:
-    """Return when everything that was written to *file* is on the disk."""
-    file.flush()
-    os.fsync(file.fileno())
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
+def write_whole(path: Path, pieces: Iterable[str]) -> None:
     """
-    Open the file *path*, which only its owner may read, and which gets its name when all is on the disk.
+    Write the text file *path*, which only its owner may read, and which gets its name when all is on the disk.
     What is there and is no regular file, such as a pipe, is written to.
     """
     beside = path.with_name(f".{path.name}.part")
+    is_kept = path.exists() and not path.is_file()
     try:
-        if path.exists() and not path.is_file():
-            with path.open("wb") as file:
-                yield file
-            return
         beside.unlink(missing_ok=True)  # what another run left, or a link that others prepared
-        with open(beside, "xb", opener=open_private) as file:
-            yield file
-            sync_file(file)
-        beside.replace(path)
+        with path.open("wb") if is_kept else open(beside, "xb", opener=_open_private) as file:
+            file.writelines(piece.encode("utf-8", "backslashreplace") for piece in pieces)
+            if not is_kept:
+                file.flush()
+                os.fsync(file.fileno())
+        if not is_kept:
+            beside.replace(path)
     except OSError as error:
         if error.filename in (None, os.fspath(beside)):
             error.filename = os.fspath(path)  # the only name that the caller knows
@@ -46,10 +39,8 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         beside.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, pieces: Iterable[str]) -> None:
-    """Write the text file *path*, as :func:`whole_file` says."""
-    with whole_file(path) as file:
-        file.writelines(piece.encode("utf-8", "backslashreplace") for piece in pieces)
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)  # it has documents in it
 
 
 @contextmanager
@@ -113,8 +104,3 @@ def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = ()) -> None:
     with path.open("rb") as file:
         if file.read(len(_DATABASE)) == _DATABASE:
             raise InvalidInputError(f"{path} is a database, such as a removal: give another name")
-
-
-def open_private(path: str, flags: int) -> int:
-    """Open a file that only its owner may read: it has documents in it."""
-    return os.open(path, flags, 0o600)

@@ -47,7 +47,7 @@ def setup(index: str, /, *, yes: Yes = False, described: Described = Described()
         index:
             Name, alias, data stream or pattern, or several of them separated by commas.
     """
-    with connect(to, index, scheme=described.build(), files=described.files) as connection:
+    with connect(to, index, described=described) as connection:
         found = connection.simhash.setup(index, dry_run=not yes, **how)
     if Output.as_json:
         plain = found.to_dict()

@@ -10,17 +10,9 @@ from types import FrameType
 from typing import Any
 
 
-class Terminated(KeyboardInterrupt):
-    """The process was asked to end (SIGTERM)."""
-
-
 def exit_code(stop: KeyboardInterrupt) -> int:
-    """Return what a shell reports for a process that the signal ended: 130 after Ctrl-C, 143 after SIGTERM."""
-    return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
-
-
-def _stop_of(number: int) -> KeyboardInterrupt:
-    return Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+    """Return what a shell reports where the signal in *stop* ended a process: 130 after Ctrl-C, 143 after SIGTERM."""
+    return 128 + (stop.args[0] if stop.args else signal.SIGINT)
 
 
 @contextmanager
@@ -53,8 +45,8 @@ def stop_requests(is_idle: Callable[[], bool]) -> Iterator[Request]:
 
     def handle(number: int, _frame: FrameType | None) -> None:
         if request.stop is not None or is_idle():
-            raise _stop_of(number)
-        request.stop = _stop_of(number)
+            raise KeyboardInterrupt(number)
+        request.stop = KeyboardInterrupt(number)
 
     with _handling(handle):
         yield request
@@ -79,9 +71,9 @@ class _Watch:
     def handle(self, number: int, _frame: FrameType | None) -> None:
         must_wait = self.writes > 0 or (self.has_written and not self.is_asking)
         if self._is_stopped or not must_wait:
-            raise _stop_of(number)
+            raise KeyboardInterrupt(number)
         self._is_stopped = True
-        self.stop = _stop_of(number)
+        self.stop = KeyboardInterrupt(number)
 
     @contextmanager
     def during(self, *, is_write: bool) -> Iterator[None]:

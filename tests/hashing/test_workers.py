@@ -167,7 +167,7 @@ def is_gone(group):
 
 
 @posix
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL] if os.name == "posix" else [])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL] if hasattr(signal, "SIGKILL") else [])
 def test_no_process_outlives_its_parent(tmp_path, sent):
     """Ctrl-C, which all of a terminal get, ends everything, the caller's own traceback last; so does a kill."""
     process = begin(tmp_path, SCRIPT)
