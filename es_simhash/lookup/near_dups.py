@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from es_simhash.arguments import check_count, check_items
 from es_simhash.errors import MappingError, WrongTypeError, count, shorten
@@ -14,7 +14,7 @@ from es_simhash.lookup.plan import LookupPlan
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_fingerprint
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.tables.notebook import Part, Sheet, cut, flat_source
-from es_simhash.tables.tabular import Tabular
+from es_simhash.tables.tabular import Items
 from es_simhash.texts.measures import FEWEST_LETTERS
 from es_simhash.transport.protocol import Index, Key, document_key, index_key
 
@@ -189,7 +189,7 @@ PARTS = "a text that is a part of a longer one: find_passages finds these"
 
 
 @dataclass(frozen=True, slots=True)
-class NearDups(Sequence[NearDup], Tabular):
+class NearDups(Items[NearDup]):
     """
     The answer to one lookup: near-duplicates ordered by distance, then index, id and routing; the most similar first
     where texts were compared.
@@ -226,16 +226,6 @@ class NearDups(Sequence[NearDup], Tabular):
     rejected: tuple[Rejected, ...] = field(default=(), compare=False)
 
     _COLUMNS: ClassVar[tuple[str, ...]] = ROW
-
-    @overload
-    def __getitem__(self, position: int) -> NearDup: ...
-    @overload
-    def __getitem__(self, position: slice) -> tuple[NearDup, ...]: ...
-    def __getitem__(self, position: int | slice) -> NearDup | tuple[NearDup, ...]:
-        return self.items[position]
-
-    def __len__(self) -> int:
-        return len(self.items)
 
     @property
     def unverified(self) -> tuple[str, ...]:

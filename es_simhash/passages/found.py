@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 from es_simhash.record import Record
 from es_simhash.tables.notebook import Part, Sheet, flat_source
-from es_simhash.tables.tabular import Tabular
+from es_simhash.tables.tabular import Items
 from es_simhash.transport.protocol import Key
 
 _DOCUMENT = ("id", "index", "routing", "contained", "contains", "similarity")
@@ -94,7 +94,7 @@ class Overlap(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Overlaps(Sequence[Overlap], Tabular):
+class Overlaps(Items[Overlap]):
     """
     The answer to one lookup of passages: documents in the order of the larger of contained and contains.
 
@@ -125,16 +125,6 @@ class Overlaps(Sequence[Overlap], Tabular):
     stale: tuple[str, ...] = ()
 
     _COLUMNS: ClassVar[tuple[str, ...]] = _DOCUMENT + _PASSAGE
-
-    @overload
-    def __getitem__(self, position: int) -> Overlap: ...
-    @overload
-    def __getitem__(self, position: slice) -> tuple[Overlap, ...]: ...
-    def __getitem__(self, position: int | slice) -> Overlap | tuple[Overlap, ...]:
-        return self.items[position]
-
-    def __len__(self) -> int:
-        return len(self.items)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain JSON values."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, overload
 
 from es_simhash.errors import MissingDependencyError
 from es_simhash.tables.notebook import Part, Sheet, render
+
+_T_co = TypeVar("_T_co", covariant=True)
 
 # The numbers that both libraries keep exactly.
 _LARGEST = 2**63
@@ -49,6 +51,24 @@ class Tabular:
     def _repr_html_(self) -> str:
         notes = [{"note": kind, "what": line} for kind, lines in self._notes().items() for line in lines]
         return render(self._title(), [*self._sheets(), *([Sheet("Notes", notes)] if notes else [])])
+
+
+class Items(Sequence[_T_co], Tabular):
+    """A result that is the sequence of its *items*."""
+
+    __slots__ = ()
+
+    items: tuple[_T_co, ...]
+
+    @overload
+    def __getitem__(self, position: int) -> _T_co: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[_T_co, ...]: ...
+    def __getitem__(self, position: int | slice) -> _T_co | tuple[_T_co, ...]:
+        return self.items[position]
+
+    def __len__(self) -> int:
+        return len(self.items)
 
 
 def sheets_of(result: Tabular) -> tuple[str, Sequence[Part]]:
