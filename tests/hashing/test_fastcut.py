@@ -63,7 +63,7 @@ def test_mixed_runs(both):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize(("name", "count"), [("xwlb_zh", 100), ("laws_tw", 20), ("weibo_ced", 1000)])
+@pytest.mark.parametrize(("name", "count"), [("xwlb_zh", 50), ("laws_tw", 10), ("weibo_ced", 500)])
 def test_real_texts_have_the_same_bits(shared_texts, name, count, monkeypatch):
     """Real texts have the same fingerprints with rjieba and with jieba."""
     texts = shared_texts(name, count)

@@ -129,7 +129,7 @@ OLD_JIEBA = pytest.mark.filterwarnings("ignore")
 def test_keywords_are_those_of_jieba(shared_texts, name):
     """On real texts the keywords are jieba's own, ties ranked by code points."""
     extract = keyword_extractor(get_scheme("keywords"))
-    texts = shared_texts(name, 20)
+    texts = shared_texts(name, 10)
     for text, found in zip(texts, extract(texts), strict=True):
         assert list(found) == [word for word, _ in reference.keywords(text)]
 

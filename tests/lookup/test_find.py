@@ -22,6 +22,7 @@ from es_simhash.lookup.documents import COPIES_OF_ID, read_fingerprint_of
 from es_simhash.lookup.find import find
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
+from es_simhash.lookup.near_dups import cells_of
 from es_simhash.lookup.plan import SAMPLE_DOCUMENTS, LookupPlan, index_stats
 from es_simhash.mapping.context import Context, IndexStats
 from tests.lookup.looking import look, planned
@@ -257,6 +258,7 @@ def test_near_dups_are_a_frozen_sequence():
         found.complete = False
     assert items[0].to_dict() == {"id": "a", "index": "i", "distance": 0, "fingerprint": "0000000000000001"}
     assert items[1].to_dict()["source"] == {"t": 1}
+    assert cells_of(NearDup("a", "i", 0, 1, numbers="only"))["numbers"] == "only these differ"
 
 
 def test_the_mapping_is_asked_for_again_after_a_minute():

@@ -25,7 +25,7 @@ LETTERS = TextMeasure("edit", "characters")
 
 
 @given(LONGER, LONGER)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_similarity_is_that_of_sets_of_runs_of_pieces(first, second):
     """Jaccard and containment of the hashed shingles are those of the pieces themselves."""
     found = compare_texts(first, second)
