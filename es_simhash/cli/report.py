@@ -19,7 +19,6 @@ def report(
     /,
     *,
     out: str | None = None,
-    text_field: str | None = None,
     language: Literal["en", "zh"] = "en",
     queries: str | None = None,
     to: To = To(),
@@ -38,7 +37,7 @@ def report(
 
         es-simhash report news
         es-simhash report news --queries searches.txt
-        es-simhash report 'news-*' --text-field body --out report.html
+        es-simhash report 'news-*' --out report.html
         es-simhash report news --filter '{"term": {"lang": "en"}}' --json | jq .duplicates
 
     Args:
@@ -46,8 +45,6 @@ def report(
             A name, an alias, a pattern, or several of them separated by commas.
         out:
             Write a page to this file: HTML that opens anywhere and loads nothing.
-        text_field:
-            Field whose text a page shows, and words of --queries are looked for in. Default: the recorded fields.
         language:
             Language of the page.
         queries:
@@ -55,8 +52,6 @@ def report(
     """
     if out is None and language != "en":
         raise WrongUseError("--language needs --out")
-    if out is None and queries is None and text_field is not None:
-        raise WrongUseError("--text-field needs --out or --queries")
     if out is None and queries is None:
         with connect(to, index) as connection:
             stats = connection.simhash.stats(index, **how)
@@ -66,7 +61,7 @@ def report(
     if out is not None:
         refuse_output(out)
     with connect(to, index) as connection:
-        found = connection.simhash.report(index, **how, text_field=text_field, queries=queries)
+        found = connection.simhash.report(index, **how, queries=queries)
         warn_of_lacking(connection, to, index)
     if out is not None:
         write_whole(Path(out), [found.html(language=language)])

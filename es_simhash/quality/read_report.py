@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from es_simhash.arguments import FilePath, check_field, check_input, check_options
-from es_simhash.errors import InvalidInputError
+from es_simhash.arguments import FilePath, check_input, check_options
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.fields import Fields, now
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings, resolve_index
 from es_simhash.mapping.rule import Grouping
-from es_simhash.mapping.user_fields import find_field_faults
 from es_simhash.quality.check_sample import diagnose
 from es_simhash.quality.read_searches import read_searches
 from es_simhash.quality.read_stats import read_stats
@@ -80,8 +78,6 @@ class ReportOptions:
     What a report says, and from which samples, checked.
 
     Args:
-        text_field:
-            Field whose text is shown; by default those that the index records.
         filter:
             A query, or a list of queries; only documents that match all of them are counted and shown.
             The health is that of all fingerprints.
@@ -98,13 +94,10 @@ class ReportOptions:
     sample: int = sample_option(1_000)
     seed: int = seed_option(0)
     queries: FilePath | None = None
-    text_field: str | None = None
 
     def __post_init__(self) -> None:
         if self.queries is not None:
             check_input("queries", self.queries)
-        if self.text_field is not None:
-            check_field("text_field", self.text_field)
         check_filter(self.filter)
         check_options(self)
 
@@ -118,10 +111,6 @@ async def read_report(server: Port, index: Index, options: ReportOptions, *, ver
     at = now()
     queries = read_queries(options.queries) if options.queries is not None else []
     resolved = await resolve_index(server, index)
-    if options.text_field is not None:
-        for fault in find_field_faults(None, None, [options.text_field], resolved.mappings):
-            if fault.is_fatal:
-                raise InvalidInputError(f"{fault}: give the full name of one field in the mapping")
     stats = await read_stats(server, index, options.filter)
     diagnosis = await diagnose(server, index, SampleOptions(sample=options.sample, seed=options.seed))
     settings = await read_present_settings(server, index)
@@ -131,7 +120,7 @@ async def read_report(server: Port, index: Index, options: ReportOptions, *, ver
     found = await find_shown(server, index, resolved, ()) if stats.groups.largest or queries else {}
     reader = MemberReader(
         Fields(server.prefix),
-        (options.text_field,) if options.text_field else settings.text_fields,
+        settings.text_fields,
         {kind: name for kind in KINDS for name in names_of(kind, found)[:1]},
     )
     groups = []

@@ -50,7 +50,9 @@ async def read_searches(
 def _body(query: Query, texts: Sequence[str], clauses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     body = dict(query.body or {})
     if query.body is None and not texts:
-        raise InvalidInputError("it is words, and no text field is recorded: give text_field")
+        raise InvalidInputError(
+            "it is words, and no text field is recorded: record it with setup(index, text_field=FIELD)"
+        )
     if query.body is None:
         body["query"] = {"multi_match": {"query": query.words, "fields": list(texts)}}
     if clauses:

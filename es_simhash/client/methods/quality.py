@@ -124,7 +124,7 @@ class QualityMethods(SyncBase):
 
         Raises:
             MappingError: If the index lacks our fields, or its grouping is being changed.
-            InvalidInputError: If the text field is not mapped.
+            InvalidInputError: If *queries* has a line that is no search.
             IncompleteSearchError: If some documents could not be read.
         """
         from es_simhash import __version__

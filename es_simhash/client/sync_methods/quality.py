@@ -157,7 +157,6 @@ class QualityMethods(SyncBase):
         sample: int = 1000,
         seed: int = 0,
         queries: FilePath | None = None,
-        text_field: str | None = None,
         progress: OnProgress | None = None,
     ) -> IndexReport:
         """
@@ -179,18 +178,16 @@ class QualityMethods(SyncBase):
             queries:
                 File of searches that people make, one a line: words, which are looked for in the text, or the JSON of a
                 search body. The report says how many of their first ten hits repeat an earlier one.
-            text_field:
-                Field whose text is shown; by default those that the index records.
             progress:
                 Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             MappingError: If the index lacks our fields, or its grouping is being changed.
-            InvalidInputError: If the text field is not mapped.
+            InvalidInputError: If *queries* has a line that is no search.
             IncompleteSearchError: If some documents could not be read.
         """
         from es_simhash import __version__
         from es_simhash.quality.read_report import ReportOptions, read_report
 
-        options = ReportOptions(filter=filter, sample=sample, seed=seed, queries=queries, text_field=text_field)
+        options = ReportOptions(filter=filter, sample=sample, seed=seed, queries=queries)
         return self._run(lambda: read_report(self._server(progress), index, options, version=__version__))
