@@ -167,8 +167,8 @@ def test_passes_go_on_until_nothing_is_left():
             store.put("0", {"body": "changed by another as well"})
 
     store = Lively({id_: each["source"] for id_, each in filled().docs.items()}, change)
-    run = run_backfill(store)
-    assert (wrong(store), run.emitted[-1].changed, run.emitted[-1].is_settled) == ([], 7, True)
+    last = run_backfill(store).emitted[-1]
+    assert (wrong(store), last.changed, last.seen, last.is_settled) == ([], 7, 9, True)
 
 
 def test_what_changes_without_end_is_told():

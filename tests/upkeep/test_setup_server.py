@@ -275,19 +275,6 @@ def test_the_command(run, server, plain):
     assert (plan["is_already"], plan["groups"]["duplicates"], plan["dry_run"]) == (True, 12, False)
 
 
-def test_numbers_of_a_setup_while_others_write(server, plain, sync_client):
-    """What came meanwhile is compared too, so no more documents are changed than compared."""
-    late = [{"_id": f"late {number}", "body": text} for number, text in enumerate(random_texts(9, 7))]
-
-    def write(_):
-        if late:
-            put(server, plain, [late.pop()])
-
-    found = SimHashClient(sync_client).setup(plain, text_field="body", progress=write)
-    assert len(late) < 9
-    assert found.filled.changed == found.filled.seen > 24
-
-
 def test_what_lacks_a_fingerprint(run, server, plain, simhash, tmp_path, monkeypatch):
     """A setup that was stopped: each command that then shows too little names the one that goes on."""
     put(server, plain, [{"_id": "none", "title": "x"}, {"_id": "empty", "body": ""}, {"_id": "dots", "body": "..."}])
