@@ -116,7 +116,7 @@ def test_a_rollover_meanwhile(server, index, client, call, simhash, alias, is_pr
     else:
         server.request("PUT", f"/{last}", {"settings": ONE_SHARD})
     actions = write_to(alias, f"{index}-new", last)
-    documents = meanwhile(60, lambda: server.request("POST", "/_aliases", {"actions": actions}))
+    documents = meanwhile(100, lambda: server.request("POST", "/_aliases", {"actions": actions}))
     with nullcontext() if is_prepared else pytest.raises(MappingError, match=last):
         ingest_in_batches(client, call, alias, documents, batch=20)
     assert not is_prepared or simhash.check(last)[0].grouping["max_distance"] == 5
