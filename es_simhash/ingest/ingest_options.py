@@ -92,14 +92,11 @@ class ScreenOptions:
             ``False``, ``True`` or the ``_source`` fields of the winner that the answer carries.
         grouping:
             ...
-        workers:
-            Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
     """
 
     text_field: str | Sequence[str] | None = None
     source: bool | Sequence[str] = False
     grouping: GroupingRequest = field(default_factory=GroupingRequest)
-    workers: int | None = option(None, Count())
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -116,9 +116,7 @@ async def screen(
     server = await reading_primaries(server, index)
     target = await find_write_target(server, index, is_writing=False)
     server.context.learn(index, agree(target.resolved, server.context), target.resolved)
-    decides = IngestOptions(
-        text_field=options.text_field, on_duplicate="skip", grouping=options.grouping, workers=options.workers
-    )
+    decides = IngestOptions(text_field=options.text_field, on_duplicate="skip", grouping=options.grouping)
     with closing(_Texts(index, documents, target=target, options=decides, prefix=server.prefix)) as source:
         engine = await make_engine(server, target, source, decides, length_hint(documents), is_writing=False)
         rule = _rule_of(target, options.grouping, engine.lookup.rule.grouping.pair_rule)

@@ -76,7 +76,7 @@ class FollowedIndices:
         targets = await find_targets(server, self._index, self._options.text_field, dry_run=False)
         if targets != self._targets:
             await self.close(server)
-            self.judge = Judge(server.prefix, targets, workers=self._options.workers)
+            self.judge = Judge(server.prefix, targets)
             self._targets = targets
             self.purposes = {target.uuid: _purpose(target) for target in targets.values()}
 

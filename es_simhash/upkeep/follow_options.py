@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from es_simhash.arguments import Count, check_fields, check_name, check_number, check_options, option
+from es_simhash.arguments import check_fields, check_name, check_number, check_options, option
 from es_simhash.errors import IncompleteSearchError, NoIndexError, WritesRefusedError
 from es_simhash.mapping.shards import PositionsError
 from es_simhash.transport.protocol import status_of
@@ -112,8 +112,6 @@ class FollowOptions:
             End when everything is done that was written before the call; a block of the index is an error then.
         interval:
             Seconds between two looks while nothing changes.
-        workers:
-            Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
         state_index:
             Index that holds the positions; it is created if it is missing.
     """
@@ -121,7 +119,6 @@ class FollowOptions:
     text_field: str | Sequence[str] | None = None
     once: bool = False
     interval: float = option(5.0, _check_seconds)
-    workers: int | None = option(None, Count())
     state_index: str = option("es-simhash-state", partial(check_name, wanted="the name of an index"))
 
     def __post_init__(self) -> None:

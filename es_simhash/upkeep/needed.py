@@ -68,7 +68,7 @@ class Judge:
         every = [target.settings for target in targets.values()]
         with_passages = [settings.passages is not None for settings in every]
         self._pool = FingerprintPool(every[0].scheme, workers=workers, passages=any(with_passages))
-        self.targets = dict(targets)
+        self.targets = targets
         texts = dict.fromkeys(field for target in targets.values() for field in target.settings.text_fields)
         self.source = [*texts, prefix, f"{prefix}.*"]
         names = list(NEEDED_FIELDS)

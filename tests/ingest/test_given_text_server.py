@@ -101,6 +101,11 @@ def test_the_lines_of_a_file(run, made, server, tmp_path):
     assert sorted(read_all(server, made)) == ["a", "b"]
     assert_held(server, made, "a", TEXT, group="a")
     assert_held(server, made, "b", OTHER, group="b")
+    # What took the place of another is counted, also within one file.
+    again = [{"_id": id_, "body": f"{TEXT} {n}"} for n, id_ in enumerate("acc")]
+    (tmp_path / "y.jsonl").write_text("".join(json.dumps(each) + "\n" for each in again))
+    said = run("ingest", made, tmp_path / "y.jsonl", "--on-duplicate", "none").stdout
+    assert "3 documents written, 3 with a fingerprint, 2 in place of one with the same id" in said
 
 
 def test_a_server_refuses_a_key_that_stands_twice(simhash, made, server):
@@ -111,19 +116,3 @@ def test_a_server_refuses_a_key_that_stands_twice(simhash, made, server):
         put_raw(server, made, "a", text)
     [report] = simhash.ingest(made, [text])
     assert (report.action, "'n' stands twice" in report.reason) == ("refused", True)
-
-
-def test_two_lines_of_one_id(run, index, server, tmp_path):
-    """The count of what was written says how many took the place of another, also in a second run."""
-    (tmp_path / "x.jsonl").write_text("".join(json.dumps({"_id": id_, "body": TEXT + id_}) + "\n" for id_ in "aba"))
-    arguments = ["ingest", index, tmp_path / "x.jsonl", "--report", tmp_path / "report"]
-    result = run(*arguments, "--create", "-t", "body")
-    assert result.exit_code == 0, result.output
-    assert "3 documents written, 3 with a fingerprint, 1 in place of one with the same id" in result.stdout
-    report = [json.loads(line).get("updated", False) for line in (tmp_path / "report").read_text().splitlines()]
-    assert report == [False, False, True]
-    assert len(read_all(server, index)) == 2
-    more = [{"_id": id_, "body": TEXT + id_, "n": n} for n, id_ in enumerate("aba")]
-    (tmp_path / "x.jsonl").write_text("".join(json.dumps(each) + "\n" for each in more))
-    counts = json.loads(run(*arguments, "--json").stdout)
-    assert (counts["written"], counts["updated"]) == (3, 3)

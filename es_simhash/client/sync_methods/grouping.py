@@ -208,7 +208,6 @@ class GroupingMethods(SyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
-        workers: int | None = None,
         progress: OnProgress | None = None,
     ) -> Generator[Screened, None, None]:
         """
@@ -257,8 +256,6 @@ class GroupingMethods(SyncBase):
             within:
                 A date field and a span, as in ``("published", "7d")``; only documents whose dates differ by at most
                 that are duplicates of each other. ``False`` for none.
-            workers:
-                Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
             progress:
                 Is called with a :class:`Progress` after each part of the work.
 
@@ -277,7 +274,6 @@ class GroupingMethods(SyncBase):
             grouping=GroupingRequest(
                 preset=preset, verify=verify, max_distance=max_distance, canonical=canonical, per=per, within=within
             ),
-            workers=workers,
         )
         return self._feed(documents, lambda items: screen(self._server(progress), index, items, options))
 

@@ -322,7 +322,6 @@ class UpkeepMethods(SyncBase):
         text_field: str | Sequence[str] | None = None,
         once: bool = False,
         interval: float = 5.0,
-        workers: int | None = None,
         state_index: str = "es-simhash-state",
     ) -> Generator[FollowReport, None, None]:
         """
@@ -340,8 +339,6 @@ class UpkeepMethods(SyncBase):
                 End when everything is done that was written before the call; a block of the index is an error then.
             interval:
                 Seconds between two looks while nothing changes.
-            workers:
-                Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
             state_index:
                 Index that holds the positions; it is created if it is missing.
 
@@ -353,7 +350,5 @@ class UpkeepMethods(SyncBase):
         from es_simhash.upkeep.follow_options import FollowOptions
 
         self._check_flags(once=once)
-        options = FollowOptions(
-            text_field=text_field, once=once, interval=interval, workers=workers, state_index=state_index
-        )
+        options = FollowOptions(text_field=text_field, once=once, interval=interval, state_index=state_index)
         return self._stream(follow(self._server(), index, options))
