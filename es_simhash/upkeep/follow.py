@@ -74,28 +74,25 @@ class _Follower:
     async def run(self, server: Port) -> AsyncGenerator[FollowReport, None]:
         self._caught_up_at = await server.compute(time.monotonic)
         failures = 0
-        try:
-            while not self._is_done:
-                try:
-                    async with aclosing(self._round(server)) as states:
-                        async for state in states:
-                            yield await self._report(server, state)
-                except Exception as error:
-                    kind = find_outage(error, has_begun=self._has_begun)
-                    if kind is None or (kind == "blocked" and self._options.once):
-                        raise
-                    self._tally.errors[kind] += 1
-                    self._tally.problem = str(error)
-                    self._indices.distrust()
-                    yield await self._report(server, "retrying")
-                    self._places = None
-                    await pause(server, failures)
-                    failures += 1
-                else:
-                    failures = 0
-            yield await self._report(server, "done")
-        finally:
-            await self._indices.close(server)
+        while not self._is_done:
+            try:
+                async with aclosing(self._round(server)) as states:
+                    async for state in states:
+                        yield await self._report(server, state)
+            except Exception as error:
+                kind = find_outage(error, has_begun=self._has_begun)
+                if kind is None or (kind == "blocked" and self._options.once):
+                    raise
+                self._tally.errors[kind] += 1
+                self._tally.problem = str(error)
+                self._indices.distrust()
+                yield await self._report(server, "retrying")
+                self._places = None
+                await pause(server, failures)
+                failures += 1
+            else:
+                failures = 0
+        yield await self._report(server, "done")
 
     async def _round(self, server: Port) -> AsyncGenerator[FollowState, None]:
         """Do all that is to be done up to now; then wait, unless this is done once."""

@@ -68,14 +68,9 @@ class FollowedIndices:
         """Read all settings again at the next look, after a failure."""
         self._read_at = -math.inf
 
-    async def close(self, server: Port) -> None:
-        if self._targets:
-            await server.compute(self.judge.close)
-
     async def _read_targets(self, server: Port) -> None:
         targets = await find_targets(server, self._index, self._options.text_field, dry_run=False)
         if targets != self._targets:
-            await self.close(server)
             self.judge = Judge(server.prefix, targets)
             self._targets = targets
             self.purposes = {target.uuid: _purpose(target) for target in targets.values()}

@@ -50,26 +50,21 @@ async def tag_written(
     if grouping.per is not None:
         await refuse_masked_values(server, index, grouping.per)
     judge = Judge(server.prefix, targets)
-    try:
-        for begin in range(0, len(every), PART_DOCUMENTS):
-            places = {id_: place for place, id_ in enumerate(every[begin : begin + PART_DOCUMENTS], begin)}
-            failures = await _put_fingerprints(server, index, judge, list(places))
-            short: set[Key] = set()
-            done = await reconcile(server, index, request, ids=list(places), may_lack=False, short=short)
-            failures |= {(failure.index, failure.id): failure for failure in done.failures}
-            hits = await _read(server, index, list(places), {"_source": server.prefix})
-            reports = {place: list[Written]() for place in places.values()}
-            for hit in hits:
-                place = places[hit["_id"]]
-                report = _report(place, hit, failures.get(document_key(hit)[:2]), server.prefix)
-                report.too_short = document_key(hit) in short
-                reports[place].append(report)
-            gone = {
-                place: [Written(place, id_, None, "refused", _GONE, kind="refused")] for id_, place in places.items()
-            }
-            yield [one for place, some in reports.items() for one in some or gone[place]]
-    finally:
-        await server.compute(judge.close)
+    for begin in range(0, len(every), PART_DOCUMENTS):
+        places = {id_: place for place, id_ in enumerate(every[begin : begin + PART_DOCUMENTS], begin)}
+        failures = await _put_fingerprints(server, index, judge, list(places))
+        short: set[Key] = set()
+        done = await reconcile(server, index, request, ids=list(places), may_lack=False, short=short)
+        failures |= {(failure.index, failure.id): failure for failure in done.failures}
+        hits = await _read(server, index, list(places), {"_source": server.prefix})
+        reports = {place: list[Written]() for place in places.values()}
+        for hit in hits:
+            place = places[hit["_id"]]
+            report = _report(place, hit, failures.get(document_key(hit)[:2]), server.prefix)
+            report.too_short = document_key(hit) in short
+            reports[place].append(report)
+        gone = {place: [Written(place, id_, None, "refused", _GONE, kind="refused")] for id_, place in places.items()}
+        yield [one for place, some in reports.items() for one in some or gone[place]]
 
 
 _GONE = "there is no document of this id"
