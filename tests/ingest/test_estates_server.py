@@ -99,11 +99,12 @@ def test_an_index_that_was_mapped_as_text_is_refused(server, index, simhash, ali
 
 
 def meanwhile(at, work):
-    """Yield 120 documents; *work* is done before number *at*, when the first batches are written."""
-    for n, text in enumerate(texts(120, seed=3)):
+    """Yield 120 documents; *work* is done before number *at*, when the first batches are written, or at the end."""
+    for n, text in enumerate([*texts(120, seed=3), None]):
         if n == at:
             work()
-        yield {"_id": f"n{n}", "body": text}
+        if text is not None:
+            yield {"_id": f"n{n}", "body": text}
 
 
 @pytest.mark.parametrize("is_prepared", [False, True])
@@ -116,7 +117,7 @@ def test_a_rollover_meanwhile(server, index, client, call, simhash, alias, is_pr
     else:
         server.request("PUT", f"/{last}", {"settings": ONE_SHARD})
     actions = write_to(alias, f"{index}-new", last)
-    documents = meanwhile(100, lambda: server.request("POST", "/_aliases", {"actions": actions}))
+    documents = meanwhile(120, lambda: server.request("POST", "/_aliases", {"actions": actions}))
     with nullcontext() if is_prepared else pytest.raises(MappingError, match=last):
         ingest_in_batches(client, call, alias, documents, batch=20)
     assert not is_prepared or simhash.check(last)[0].grouping["max_distance"] == 5

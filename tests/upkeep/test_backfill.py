@@ -66,11 +66,6 @@ def failed(run):
     return [failure for each in run.emitted for failure in each.failures]
 
 
-def written(store, before):
-    """Return how many writes *store* has taken since."""
-    return store.sequence - before
-
-
 def test_undisturbed():
     """What is missing or wrong is written once, the unreadable is named, and nothing stays open."""
     store = filled()
@@ -79,7 +74,7 @@ def test_undisturbed():
     last = run.emitted[-1]
     assert (last.is_done, last.total, last.seen, last.changed, last.stale, last.empty) == (True, 7, 7, 5, 2, 1)
     assert (last.failed, [each.id for each in failed(run)]) == (1, ["5"])
-    assert (wrong(store), written(store, before), store.open) == ([], 5, {})
+    assert (wrong(store), store.sequence - before, store.open) == ([], 5, {})
     assert store.source("1")["own"] == 1
     assert store.source("6")["simhash"]["group"] == "6"
     assert store.source("6")["simhash"]["at"]
@@ -95,7 +90,7 @@ def test_a_failure_at_any_call(failure, is_late):
         trouble = {"fail_at": number, "failure": failure, "is_late": is_late}
         run = run_backfill(store, **trouble)
         reported = run.emitted[-1].changed if run.emitted else 0
-        assert reported <= written(store, before)
+        assert reported <= store.sequence - before
         assert closed_all(run, store, is_late=is_late) or run.hit == "open_point_in_time"
         is_survived = is_harmless(run, number, failure) or (run.hit in PATIENT and is_passing(failure))
         if run.hit in CLOSES or is_survived:
@@ -105,7 +100,7 @@ def test_a_failure_at_any_call(failure, is_late):
             run = run_backfill(store)
             assert (run.emitted[-1].is_done, run.emitted[-1].failed) == (True, 1)
         assert wrong(store) == []
-        assert written(store, before) == 5
+        assert store.sequence - before == 5
 
 
 @pytest.mark.parametrize("is_late", [False, True])
