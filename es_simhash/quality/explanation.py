@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from es_simhash.arguments import check_count, check_fields, check_items, check_key
+from es_simhash.arguments import check_count, check_items, check_key
 from es_simhash.errors import InvalidInputError, WrongTypeError, count, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint, from_hex, get_scheme, hamming_distance, to_hex
 from es_simhash.lookup.content import Content, compare_contents, docvalue_fields, read_content, why_apart
@@ -15,7 +15,6 @@ from es_simhash.lookup.find import Scope, read_scope
 from es_simhash.lookup.judge import CHANGED, LookupRule, why_unread
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import Reason, hit_fingerprints, words_apart
-from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.meta import no_text_field
 from es_simhash.mapping.port import Port
@@ -183,7 +182,6 @@ async def explain_documents(
     index: Index,
     ids: Sequence[str],
     texts: Sequence[str],
-    text_field: str | Sequence[str],
     max_changes: int,
 ) -> Explanation:
     """Return how the documents *ids* and *texts*, two together, differ; costs a search for each document."""
@@ -196,14 +194,10 @@ async def explain_documents(
     if len(ids) + len(given) != 2:
         raise InvalidInputError(f"{len(ids)} documents and {len(given)} texts are given: give two together")
     check_count("max_changes", max_changes)
-    named = check_fields("text_field", text_field, may_lack=True)
     await read_present_settings(server, index)
     scope = await read_scope(server, index, LookupOptions(), "text" if given else "document")
-    searched = max(scope.text_fields, default="the index")
-    if named:
-        scope = replace(scope, text_fields=TextFields(others=named))
     if ids and not scope.text_fields.all:
-        raise no_text_field("documents cannot be compared", "give text_field", index=str(index))
+        raise no_text_field("documents cannot be compared", index=str(index))
     scheme = scope.settings.scheme
     sides = [await _read_document(server, id_, scope) for id_ in ids] + [_side_of(text, scheme) for text in given]
     # What is found is the second, unless only the first is a document.
@@ -211,13 +205,11 @@ async def explain_documents(
 
     def judge() -> Explanation:
         told = _explain(sides, scope.rule, scheme, max_changes)
-        # Another field than the recorded one says nothing about the fingerprint.
-        is_by_text = told.because in {"texts", "numbers", "short"} and not named
-        is_stale = is_by_text and not found.content.fits(found.value, scheme)
+        is_stale = told.because in {"texts", "numbers", "short"} and not found.content.fits(found.value, scheme)
         return replace(told, because=None, unverified=CHANGED) if is_stale else told
 
     explained: Explanation = await server.compute(judge)
-    return replace(explained, index=found.index or searched)
+    return replace(explained, index=found.index or max(scope.text_fields, default="the index"))
 
 
 async def _read_document(server: Port, id: str, scope: Scope) -> _Side:

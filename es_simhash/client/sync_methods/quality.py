@@ -96,7 +96,6 @@ class QualityMethods(SyncBase):
         second: str | None = None,
         *,
         texts: Sequence[str] = (),
-        text_field: str | Sequence[str] = (),
         max_changes: int = 4,
     ) -> Explanation:
         """
@@ -113,8 +112,6 @@ class QualityMethods(SyncBase):
                 Id of another.
             texts:
                 A text in place of the second document, or two texts in place of both.
-            text_field:
-                Field or fields of the text; by default those that the index records.
             max_changes:
                 Places shown at which the texts differ.
 
@@ -124,7 +121,7 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.explanation import explain_documents
 
         ids = [id_ for id_ in (first, second) if id_ is not None]
-        return self._run(lambda: explain_documents(self._server(), index, ids, texts, text_field, max_changes))
+        return self._run(lambda: explain_documents(self._server(), index, ids, texts, max_changes))
 
     def stats(self, index: Index, *, filter: Filter = None, progress: OnProgress | None = None) -> Stats:
         """
