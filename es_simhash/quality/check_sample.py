@@ -50,7 +50,7 @@ async def diagnose(server: Port, index: Index, options: SampleOptions) -> Diagno
         mapping = [_of_mapping(checked, fault, "error") for checked in checks for fault in checked.faults]
         return Diagnosis(shown, *counts, findings=tuple(mapping))
     settings = await read_present_settings(server, index)
-    ours, fields = Fields(server.prefix), options.fields(settings)
+    ours, fields = Fields(server.prefix), settings.text_fields
     if await _are_forgotten(server, index, settings.scheme, fields):
         severities["without_fingerprint"] = "error"
     mapping = [

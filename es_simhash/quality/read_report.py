@@ -16,7 +16,7 @@ from es_simhash.quality.check_sample import diagnose
 from es_simhash.quality.read_searches import read_searches
 from es_simhash.quality.read_stats import read_stats
 from es_simhash.quality.report.report_page import IndexReport
-from es_simhash.quality.sampling import SampleOptions, sample_option, seed_option
+from es_simhash.quality.sampling import SampleOptions
 from es_simhash.quality.searches import read_queries
 from es_simhash.quality.shown import Member, MemberReader, ShownGroup
 from es_simhash.quality.stats import GroupSize
@@ -73,7 +73,7 @@ def _compare(reader: MemberReader, canonicals: Hits, duplicates: Hits, measure: 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOptions:
+class ReportOptions(SampleOptions):
     """
     What a report says, and from which samples, checked.
 
@@ -91,8 +91,6 @@ class ReportOptions:
     """
 
     filter: Filter = None
-    sample: int = sample_option(1_000)
-    seed: int = seed_option(0)
     queries: FilePath | None = None
 
     def __post_init__(self) -> None:
@@ -112,7 +110,7 @@ async def read_report(server: Port, index: Index, options: ReportOptions, *, ver
     queries = read_queries(options.queries) if options.queries is not None else []
     resolved = await resolve_index(server, index)
     stats = await read_stats(server, index, options.filter)
-    diagnosis = await diagnose(server, index, SampleOptions(sample=options.sample, seed=options.seed))
+    diagnosis = await diagnose(server, index, options)
     settings = await read_present_settings(server, index)
     clauses = check_filter(options.filter)
     # The measure of the grouping; the usual one where there are several groupings, or none.

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.arguments import Count, check_fields, check_options, option
+from es_simhash.arguments import Count, check_options, option
 from es_simhash.lookup.documents import fetch_hits
 from es_simhash.mapping.fields import text_or_none
-from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, find_gaps
 from es_simhash.transport.pages import Hits
@@ -28,37 +27,23 @@ def sample_option(default: int) -> Any:
     return option(default, Count(1, LARGEST_SAMPLE))
 
 
-def seed_option(default: int) -> Any:
-    """Return the option for the seed: 0 to 2**31 - 1, which servers take."""
-    return option(default, Count(0))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleOptions:
     """
-    Which documents are drawn, and where their text is, checked.
+    Which documents are drawn, checked.
 
     Args:
-        text_field:
-            Field or fields of the text; by default those that the index records.
         sample:
             Documents drawn at random, 1 to 10,000; all if there are fewer.
         seed:
             Chooses what is drawn at random.
     """
 
-    text_field: str | Sequence[str] = ()
     sample: int = sample_option(1_000)
-    seed: int = seed_option(0)
+    seed: int = option(0, Count(0))  # to 2**31 - 1, which servers take
 
     def __post_init__(self) -> None:
-        check_fields("text_field", self.text_field, may_lack=True)
         check_options(self)
-
-    def fields(self, settings: IndexSettings | None) -> tuple[str, ...]:
-        """Return the text fields that are named, else those that *settings* record."""
-        named = check_fields("text_field", self.text_field, may_lack=True)
-        return named or (settings.text_fields if settings else ())
 
 
 async def sample_documents(

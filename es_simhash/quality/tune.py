@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from es_simhash.arguments import check_fields, check_options
 from es_simhash.errors import InvalidInputError, MappingError, count, shorten
 from es_simhash.groups.all_pairs import distances_between
 from es_simhash.groups.assign import Documents, near_pairs
@@ -157,9 +158,20 @@ def _find_enough(distance: NDArray[np.int64]) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuneOptions(SampleOptions):
-    """What is measured, checked."""
+    """
+    What is measured, checked.
 
+    Args:
+        text_field:
+            Field or fields of the text; by default those that the index records.
+    """
+
+    text_field: str | Sequence[str] = ()
     sample: int = sample_option(500)
+
+    def __post_init__(self) -> None:
+        check_fields("text_field", self.text_field, may_lack=True)
+        check_options(self)
 
 
 async def tune(server: Port, index: Index, options: TuneOptions, *, scheme: Scheme | None = None) -> Tuning:
@@ -173,10 +185,11 @@ async def tune(server: Port, index: Index, options: TuneOptions, *, scheme: Sche
     mappings = (await resolve_index(server, index)).mappings
     with suppress(MappingError):  # an index without our fields
         settings = await read_present_settings(server, index)
-    if not (fields := options.fields(settings)):
+    named = check_fields("text_field", options.text_field, may_lack=True)
+    if not (fields := named or (settings.text_fields if settings else ())):
         raise InvalidInputError(f"index {shorten(index)} does not record its text field: give text_field=FIELD")
     for concrete, mapping in mappings.items():
-        check_texts(concrete, mapping, options.fields(None))
+        check_texts(concrete, mapping, named)
     used = settings.scheme if settings else scheme or get_scheme(server.context.wanted or DEFAULT_SCHEME)
     query = {"bool": {"filter": exist_clauses(fields, mappings.values())}}
     hits, gaps, drawn = await sample_documents(

@@ -23,13 +23,7 @@ class QualityMethods(SyncBase):
     """The numbers of an index, and what its fingerprints are worth. Nothing is written to a server."""
 
     def check_sample(
-        self,
-        index: Index,
-        *,
-        text_field: str | Sequence[str] = (),
-        sample: int = 1000,
-        seed: int = 0,
-        progress: OnProgress | None = None,
+        self, index: Index, *, sample: int = 1000, seed: int = 0, progress: OnProgress | None = None
     ) -> Diagnosis:
         """
         Return the faults of the fingerprints of *index*, with notes and advice; reads only.
@@ -40,8 +34,6 @@ class QualityMethods(SyncBase):
         Args:
             index:
                 Name, list of names, pattern, alias or data stream.
-            text_field:
-                Field or fields of the text; by default those that the index records.
             sample:
                 Documents drawn at random, 1 to 10,000; all if there are fewer.
             seed:
@@ -52,16 +44,16 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.check_sample import diagnose
         from es_simhash.quality.sampling import SampleOptions
 
-        options = SampleOptions(text_field=text_field, sample=sample, seed=seed)
+        options = SampleOptions(sample=sample, seed=seed)
         return self._run(lambda: diagnose(self._server(progress), index, options))
 
     def tune(
         self,
         index: Index,
         *,
-        text_field: str | Sequence[str] = (),
         sample: int = 500,
         seed: int = 0,
+        text_field: str | Sequence[str] = (),
         progress: OnProgress | None = None,
     ) -> Tuning:
         """
@@ -72,12 +64,12 @@ class QualityMethods(SyncBase):
         Args:
             index:
                 Name, list of names, pattern, alias or data stream.
-            text_field:
-                Field or fields of the text; by default those that the index records.
             sample:
                 Documents drawn at random, 1 to 10,000; all if there are fewer.
             seed:
                 Chooses what is drawn at random.
+            text_field:
+                Field or fields of the text; by default those that the index records.
             progress:
                 Is called with a :class:`Progress` after each part of the work.
 
@@ -86,7 +78,7 @@ class QualityMethods(SyncBase):
         """
         from es_simhash.quality.tune import TuneOptions, tune
 
-        options = TuneOptions(text_field=text_field, sample=sample, seed=seed)
+        options = TuneOptions(sample=sample, seed=seed, text_field=text_field)
         return self._run(lambda: tune(self._server(progress), index, options))
 
     def explain(
@@ -150,9 +142,9 @@ class QualityMethods(SyncBase):
         self,
         index: Index,
         *,
-        filter: Filter = None,
         sample: int = 1000,
         seed: int = 0,
+        filter: Filter = None,
         queries: FilePath | None = None,
         progress: OnProgress | None = None,
     ) -> IndexReport:
@@ -165,13 +157,13 @@ class QualityMethods(SyncBase):
         Args:
             index:
                 Name, list of names, pattern, alias or data stream.
-            filter:
-                A query, or a list of queries; only documents that match all of them are counted and shown.
-                The health is that of all fingerprints.
             sample:
                 Documents drawn at random whose fingerprints are examined, 1 to 10,000.
             seed:
                 Chooses what is drawn at random.
+            filter:
+                A query, or a list of queries; only documents that match all of them are counted and shown.
+                The health is that of all fingerprints.
             queries:
                 File of searches that people make, one a line: words, which are looked for in the text, or the JSON of a
                 search body. The report says how many of their first ten hits repeat an earlier one.
@@ -186,5 +178,5 @@ class QualityMethods(SyncBase):
         from es_simhash import __version__
         from es_simhash.quality.read_report import ReportOptions, read_report
 
-        options = ReportOptions(filter=filter, sample=sample, seed=seed, queries=queries)
+        options = ReportOptions(sample=sample, seed=seed, filter=filter, queries=queries)
         return self._run(lambda: read_report(self._server(progress), index, options, version=__version__))
