@@ -21,7 +21,7 @@ from es_simhash import (
     fingerprint_fields,
 )
 from tests.servers.fixtures import Calls
-from tests.servers.security import ask, let
+from tests.servers.security import LOGIN, ask, let
 from tests.servers.support import ONE_SHARD
 
 pytestmark = pytest.mark.faults
@@ -29,7 +29,6 @@ pytestmark = pytest.mark.faults
 INDEX = "guarded"
 COPIES = 2_500  # more than the first page holds, so that reading on is needed
 FAR = 2**64 - 1  # no document shares a block with it, whatever the plan
-PASSWORD = "Giraffe-19-Lake"  # noqa: S105 - of users of a server that lives as long as these tests
 
 # What each kind of reader may do, in the words of the security plugin: in the cluster, and on the index.
 BATCHES = ["indices:data/read/msearch", "indices:data/read/mget"]
@@ -77,7 +76,7 @@ def login(request, guarded, runner, call):
     async def make(name, password):
         return make_client(guarded, name, password, asynchronous=True)
 
-    def log_in(name, password=PASSWORD, **options):
+    def log_in(name, password=LOGIN[1], **options):
         if not is_async:
             opened.append(make_client(guarded, name, password))
             return SimHashClient(opened[-1], **options)

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from es_simhash.errors import EmbeddedServerError, MissingDependencyError
+from es_simhash.errors import EmbeddedServerError
 from es_simhash.servers import embedded_server
 from es_simhash.transport.conversation import Patience
 from tests.servers.cluster import EmbeddedCluster
 from tests.servers.command_line import NEAR, OTHER, TEXT, invoke
-from tests.servers.security import secured_server
+from tests.servers.security import SecuredServer
 from tests.servers.servers import PRODUCTS, SERVERS, NoServerError, is_required, send
 from tests.servers.support import ROUNDS
 
@@ -78,13 +78,13 @@ def get_templates(request):
 @pytest.fixture(scope="session", params=["secured"])
 def secured():
     """A running OpenSearch with the security plugin for the session: each test takes index names of its own."""
-    try:
-        server = secured_server()
-    except (EmbeddedServerError, MissingDependencyError) as error:
-        if is_required():
-            raise
-        pytest.skip(f"no OpenSearch with the security plugin: {error}")
-    with server:
+    with SecuredServer() as server:
+        try:
+            server.start()
+        except EmbeddedServerError as error:
+            if is_required():
+                raise
+            pytest.skip(f"no OpenSearch with the security plugin: {error}")
         yield server
 
 

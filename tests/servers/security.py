@@ -1,9 +1,9 @@
 """
 An embedded OpenSearch with the security plugin: TLS, a login, users and roles, as production has them.
 
-Writes the files that the plugin reads; starts nothing but ``keytool`` and the server. The login below is no secret: it
-opens a server on the loopback interface for as long as a test runs. Tests make further users and roles through the
-plugin's own REST API.
+Writes the files that the plugin reads; starts nothing but ``openssl`` and the server. The login below is no secret: it
+opens a server on the loopback interface for as long as a test runs. Tests make further users and roles, of the same
+password, through the plugin's own REST API.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import ssl
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import EmbeddedServerError, shorten
 from tests.servers.command_line import invoke
 from tests.servers.plugins import PluginServer
 from tests.servers.servers import send
@@ -23,14 +22,11 @@ from tests.servers.servers import send
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from es_simhash.servers.launch import Java
-
 LOGIN = ("admin", "Embedded-7-Okapi")
-LOGIN_BCRYPT = "$2b$10$TuKvI5czXjxDznE44dLxyOKV4hmNld98GbC2d1f.1gbSuZ3Sm6076"
+# With the lowest cost: by the plugin's own, each of a hundred users would take a second or two of the processor.
+LOGIN_BCRYPT = "$2b$04$TuKvI5czXjxDznE44dLxyOXD7SdgmPOiadb.2e3U.DpIln1J.OvPK"
 
-CA_FILE = "ca.pem"
-STORE_PASSWORD = "changeit"  # noqa: S105 - guards a key that is made for one folder
-KEYTOOL_SECONDS = 60
+CA_FILE, KEY_FILE = "ca.pem", "key.pem"
 HEALTH_SECONDS = 10.0
 
 
@@ -59,7 +55,7 @@ class SecuredServer(PluginServer):
         """Return the configuration of a server with the plugin, and write its certificate and its users."""
         config = super().configuration()
         folder = self.data / "config"
-        _write_certificate(self._java, folder)
+        _write_certificate(folder)
         _write_users(folder / "opensearch-security")
         # The plugin warns about keys and users that others may read.
         for path in [folder, *folder.rglob("*")]:
@@ -78,12 +74,11 @@ def ask(server: SecuredServer, method: str, path: str, body: Any = None) -> Any:
 
 def let(server: SecuredServer, name: str, cluster: list[str], *indices: dict[str, Any]) -> tuple[str, str]:
     """Make a user with a role of that name, who may do what is given; return the login."""
-    password = "Giraffe-19-Lake"  # noqa: S105 -- of a server that lives as long as these tests
     role = {"cluster_permissions": cluster, "index_permissions": indices}
-    user = {"password": password, "opendistro_security_roles": [name]}
+    user = {"hash": LOGIN_BCRYPT, "opendistro_security_roles": [name]}
     for path, body in (("roles", role), ("internalusers", user)):
         ask(server, "PUT", f"/_plugins/_security/api/{path}/{name}", body)
-    return name, password
+    return name, LOGIN[1]
 
 
 def program(server: SecuredServer, monkeypatch: Any) -> Any:
@@ -101,27 +96,13 @@ def program(server: SecuredServer, monkeypatch: Any) -> Any:
     return run
 
 
-def secured_server() -> SecuredServer:
-    """Start an OpenSearch with the security plugin and return it; as a context manager it is closed at the end."""
-    server = SecuredServer()
-    try:
-        server.start()
-    except BaseException:
-        server.close()
-        raise
-    return server
-
-
 def _settings() -> dict[str, Any]:
-    stores: dict[str, str] = {}
-    for layer in ("transport", "http"):
-        prefix = f"plugins.security.ssl.{layer}"
-        for store, file in (("keystore", "node.p12"), ("truststore", "trust.p12")):
-            stores |= {
-                f"{prefix}.{store}_type": "PKCS12",
-                f"{prefix}.{store}_filepath": file,
-                f"{prefix}.{store}_password": STORE_PASSWORD,
-            }
+    files = {"pemcert": CA_FILE, "pemkey": KEY_FILE, "pemtrustedcas": CA_FILE}
+    stores = {
+        f"plugins.security.ssl.{layer}.{kind}_filepath": file
+        for layer in ("transport", "http")
+        for kind, file in files.items()
+    }
     return {
         **stores,
         "plugins.security.ssl.http.enabled": "true",
@@ -133,25 +114,11 @@ def _settings() -> dict[str, Any]:
     }
 
 
-def _write_certificate(java: Java, folder: Path) -> None:
-    if (folder / CA_FILE).exists():
-        return
-    common = ["-noprompt", "-storetype", "PKCS12", "-storepass", STORE_PASSWORD, "-alias", "node"]
-    names = ["-dname", "CN=localhost", "-ext", "SAN=ip:127.0.0.1,dns:localhost", "-ext", "BC=ca:true"]
-    key, trust, certificate = (str(folder / name) for name in ("node.p12", "trust.p12", CA_FILE))
-    for arguments in (
-        ["-genkeypair", "-keyalg", "EC", "-groupname", "secp256r1", "-validity", "3650", *names, "-keystore", key],
-        ["-exportcert", "-rfc", "-file", certificate, "-keystore", key],
-        ["-importcert", "-file", certificate, "-keystore", trust],
-    ):
-        command = [str(java.home / "bin" / "keytool"), *arguments, *common]
-        try:
-            subprocess.run(command, check=True, capture_output=True, text=True, timeout=KEYTOOL_SECONDS)
-        except (OSError, subprocess.SubprocessError) as error:
-            reason = getattr(error, "stdout", None) or str(error)
-            raise EmbeddedServerError(
-                f"keytool could not make a certificate: {shorten(' '.join(reason.split()), limit=200)}"
-            ) from error
+def _write_certificate(folder: Path) -> None:
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", str(folder / KEY_FILE)]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
+    command = ["openssl", "req", "-x509", *key, *names, "-out", str(folder / CA_FILE)]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 def _write_users(folder: Path) -> None:
