@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import socket
 import sys
 import time
 import uuid
@@ -13,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from es_simhash import EmbeddedServerError, InvalidInputError, MissingDependencyError, SimHashError
+from es_simhash import EmbeddedServerError, MissingDependencyError, SimHashError
 from es_simhash.arguments import check_count
 from es_simhash.cli.connect import connect, find_server
 from es_simhash.cli.options import To, files_of_environment, split_names
@@ -65,8 +64,6 @@ def serve(
 
     port = check_count("port", (0 if demo else 9200) if port is None else port, 0, 65_535)
     folder = data or (None if demo else _default_folder(product))
-    if port:
-        _check_port(port)
     note(f"starting {product} ..." if folder is None else f"starting {product}, data in {folder} ...")
     try:
         with embedded_server(product, version=version, data=folder, port=port) as server:
@@ -145,20 +142,6 @@ def _default_folder(product: str) -> Path:
             "a local server needs packages that are not installed: pip install 'es-simhash[embedded]'"
         ) from error
     return Path(user_data_path("es-simhash")) / product
-
-
-def _check_port(port: int) -> None:
-    """Refuse a port that is taken before the server starts, which takes long and then says so in its own words."""
-    with socket.socket() as probe:
-        # The server does the same: a connection that was just closed does not block the port.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise InvalidInputError(
-                f"port {port} of 127.0.0.1 cannot be used ({error.strerror}): stop the program that uses it, or "
-                "pass --port 0"
-            ) from error
 
 
 def mcp(*, index: tuple[str, ...] = (), to: To = To()) -> None:

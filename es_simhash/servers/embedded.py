@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import EmbeddedServerError
 from es_simhash.servers.artifacts import load_release, require
 from es_simhash.servers.launch import (
+    check_port,
     check_settings,
     child_config,
     choose_java,
@@ -147,6 +148,7 @@ class EmbeddedServer:
         if self.is_running():
             return
         self.kill()  # it ended by itself
+        check_port(self.port)
         prepare_home(self.data, self._release)
         config = {**self.configuration(), "remove_when_orphaned": self._temporary}
         deadline = time.monotonic() + self._timeout_seconds

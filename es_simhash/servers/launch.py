@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,6 +136,20 @@ def choose_java(release: Release, jvm: str | None) -> Java:
             raise InvalidInputError('Elasticsearch needs a complete JDK: use jvm="system"')
         return find_jdk(release.java)
     return find_jdk(release.java) if jvm == "system" else bundled_java()
+
+
+def check_port(port: int) -> None:
+    """Refuse a port that is taken before the server starts, which takes long and then says so in its own words."""
+    with socket.socket() as probe:
+        # The server does the same: a connection that was just closed does not block the port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise InvalidInputError(
+                f"port {port} of 127.0.0.1 cannot be used ({error.strerror}): stop the program that uses it, or give"
+                " port 0, for any free one"
+            ) from error
 
 
 def port_range() -> str:

@@ -1,13 +1,15 @@
 """The commands that need no server: what they print, what they say to bad input, and that they answer line by line."""
 
 import json
-import socket
 import subprocess
 import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
-from es_simhash import fingerprint, get_scheme, to_hex
+from es_simhash import fingerprint, get_scheme, servers, to_hex
 from es_simhash.cli.options import settle
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.mapping import build_mapping
@@ -88,18 +90,6 @@ def test_wrong_usage_exits_with_two(local, words):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pipe of Windows gives what it has")
-def test_a_taken_port_is_told_before_a_server_starts(local):
-    """At 9200, the default, a server of the user often listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        done = local("serve", "--port", port)
-    assert (done.exit_code, done.stdout) == (1, "")
-    assert f"port {port} of 127.0.0.1 cannot be used" in done.stderr
-    assert "starting" not in done.stderr
-
-
 def test_each_line_is_answered_at_once():
     """Several lines that come at once too, and the last one, which has no line break."""
     texts = [FOX, "...", "日本語の新聞記事を読む", "a\r"]
@@ -114,6 +104,21 @@ def test_each_line_is_answered_at_once():
         process.stdin.close()
         assert process.stdout.read().split() == expected[:3]
     assert process.returncode == 0
+
+
+def test_serve_says_where_and_keeps_the_data(local, monkeypatch, tmp_path):
+    """Until Ctrl-C."""
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    served = SimpleNamespace(url="http://127.0.0.1:9201", version="9.5.3", is_running=interrupt)
+    started = Mock(return_value=nullcontext(served))
+    monkeypatch.setattr(servers, "embedded_server", started)
+    done = local("serve", "--product", "elasticsearch", "--port", "9201", "--data", tmp_path, "--json")
+    started.assert_called_once_with("elasticsearch", version=None, data=tmp_path, port=9201)
+    assert (done.exit_code, json.loads(done.stdout)["url"]) == (0, served.url)
+    assert "stopped; the data are kept" in done.stderr
 
 
 BASE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."

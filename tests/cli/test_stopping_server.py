@@ -1,4 +1,4 @@
-"""The command line as a process: Ctrl-C and SIGTERM while it writes, how it goes on, closed pipes, a served server."""
+"""The command line as a process: Ctrl-C and SIGTERM while it writes, how it goes on, closed pipes."""
 
 import json
 import signal
@@ -8,10 +8,8 @@ import pytest
 
 from es_simhash import fingerprint, fingerprint_fields
 from tests.servers.command_line import PROGRAM, TEXT, stop
-from tests.servers.fixtures import get_server
 from tests.servers.proxy import signalling_proxy
-from tests.servers.servers import PRODUCTS, Server
-from tests.servers.support import ROUNDS, assert_all_right, numbered, put, read_all, send_lines, texts
+from tests.servers.support import assert_all_right, numbered, put, read_all, send_lines, texts
 
 
 @pytest.fixture
@@ -102,21 +100,3 @@ def test_a_closed_pipe_is_quiet(news, server, tmp_path):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 141
-
-
-# test_data_and_port_outlive_a_kill shows that the next server of a folder has its data.
-@pytest.mark.faults
-@pytest.mark.parametrize("product", PRODUCTS[-1 - (ROUNDS > 2) :])
-def test_serve_ends_in_an_orderly_way(request, product, tmp_path):
-    if get_server(request, product).pid is None:
-        pytest.skip("needs the embedded servers")
-    command = [*PROGRAM, "serve", "--product", product, "--data", str(tmp_path / "data"), "--port", "0", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        try:
-            served = Server(product, "", json.loads(process.stdout.readline())["url"])
-            served.request("PUT", "/kept/_doc/1?refresh=true", {"n": 1})
-        finally:
-            process.send_signal(signal.SIGINT)
-            message = process.stderr.read().decode()
-    assert (process.returncode, "stopped; the data are kept" in message) == (0, True), message
-    assert (tmp_path / "data").is_dir()

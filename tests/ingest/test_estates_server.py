@@ -53,15 +53,15 @@ def test_the_longest_text_is_measured_by_each_indexs_own_fields(server, index, s
 
 def test_segment_replication(cluster):
     """A refresh does not reach replicas there; reconcile reads what was just written anyway."""
-    if cluster.nodes[0].product == "elasticsearch":
+    if cluster.leader.product == "elasticsearch":
         pytest.skip("Elasticsearch has no segment replication")
-    with OpenSearch(cluster.urls, timeout=60) as client:
+    with OpenSearch([cluster.leader.url, cluster.other.url], timeout=60) as client:
         simhash = SimHashClient(client)
         settings = {"number_of_shards": 1, "number_of_replicas": 1, "replication.type": "SEGMENT"}
         for number in range(2):
             name = f"replicated-{number}"
             simhash.create_index(name, text_field="body", settings=settings)
-            cluster.await_health("green")
+            cluster.await_health()
             documents = numbered(texts(100, seed=number))
             list(simhash.ingest(name, documents[:50], on_duplicate=None))
             lookups = "memory" if number % 2 else "server"

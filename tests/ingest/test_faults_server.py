@@ -8,7 +8,7 @@ import pytest
 from es_simhash import SimHashClient
 from tests.servers.fixtures import make_client
 from tests.servers.servers import Server
-from tests.servers.support import ONE_SHARD, expected_groups, leader_of, numbered, read_all, stored_groups, texts
+from tests.servers.support import ONE_SHARD, expected_groups, numbered, read_all, stored_groups, texts
 
 pytestmark = pytest.mark.faults
 
@@ -40,10 +40,16 @@ def test_writers_in_any_order_come_to_one_result(server, index, seed):
 
 
 def test_a_data_node_that_goes_and_comes_back(cluster):
-    """Killed in mid-ingest and started again: what is refused is named, nothing is lost or doubled."""
+    """
+    Killed in mid-ingest and started again, with its port and its data: what is refused is named, nothing is lost or
+    doubled.
+    """
     documents = numbered(texts(600, seed=10))
-    server = Server.of(cluster.nodes[0])
-    victim = next(node for node in cluster.nodes[1:] if node is not leader_of(cluster))
+    server, victim = Server.of(cluster.leader), cluster.other
+    url = victim.url
+    there = {"number_of_shards": 1, "number_of_replicas": 0, "routing.allocation.require._name": victim.name}
+    server.request("PUT", "/kept", {"settings": there})
+    server.request("PUT", "/kept/_doc/1", {"number": 1})
 
     def source():
         for n, document in enumerate(documents):
@@ -57,15 +63,17 @@ def test_a_data_node_that_goes_and_comes_back(cluster):
         simhash = SimHashClient(client)
         settings = {"number_of_shards": 2, "number_of_replicas": 1}
         simhash.create_index("spread", text_field="body", settings=settings)
-        cluster.await_health("green")
+        cluster.await_health()
         reports = list(simhash.ingest("spread", source(), verify=False))
         missing = [report.position for report in reports if report.action == "refused"]
         if missing:
             again = simhash.ingest("spread", [documents[n] for n in missing], verify=False)
             assert all(report.action != "refused" for report in again)
-        cluster.await_health("green")
+        cluster.await_health()
         assert simhash.reconcile("spread").is_settled
+    assert (victim.url, server.request("GET", "/kept/_doc/1")["_source"]) == (url, {"number": 1})
     found = read_all(server, "spread")
     server.remove("spread")
+    server.remove("kept")
     assert {id_: source["body"] for id_, source in found.items()} == {d["_id"]: d["body"] for d in documents}
     assert stored_groups(found) == expected_groups(found, 3)

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from es_simhash.errors import EmbeddedServerError
-from es_simhash.servers import embedded_server
 from es_simhash.transport.conversation import Patience
 from tests.servers.cluster import EmbeddedCluster
 from tests.servers.command_line import NEAR, OTHER, TEXT, invoke
@@ -91,20 +90,11 @@ def secured():
 @pytest.fixture(scope="session", params=PRODUCTS[: 1 + (ROUNDS > 2)], ids="cluster of {}".format)
 def cluster(request):
     """
-    Three nodes for the session: each test takes index names of its own, and starts the nodes that it stopped.
+    Two nodes for the session: each test takes index names of its own, and starts the node that it killed.
     Tests start one cluster, `make faults` one of each product.
     """
     with EmbeddedCluster(request.param) as cluster:
         yield cluster
-
-
-@pytest.fixture(scope="session", params=["opensearch"])
-def narrow():
-    """An OpenSearch beside the one of the session, with a queue for one bulk request."""
-    settings = {"thread_pool.write.queue_size": 1, "thread_pool.write.size": 1, "node.processors": 1}
-    with embedded_server("opensearch", settings=settings) as server:
-        yield server
-    assert not server.data.exists()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from es_simhash import fingerprint, fingerprint_fields, hamming_distance
 from tests.reference import star
-from tests.servers.servers import PRODUCTS, Server
+from tests.servers.servers import PRODUCTS
 
 # Rounds of tests that kill and race writers; `make faults` has twenty times as many.
 ROUNDS = int(os.environ.get("ES_SIMHASH_FAULT_ROUNDS", "1"))
@@ -155,13 +155,6 @@ class ByDistance:
         if name not in ("ingest", "reconcile"):
             return method
         return lambda *args, **options: method(*args, **{"verify": False, **options})
-
-
-def leader_of(cluster):
-    """Return the node of *cluster* that leads it."""
-    rows = Server.of(cluster.nodes[0]).request("GET", "/_cat/nodes?format=json&h=name,master")
-    [name] = [row["name"] for row in rows if row["master"] == "*"]
-    return next(node for node in cluster.nodes if node.name == name)
 
 
 def simulate(server, pipeline, sources):

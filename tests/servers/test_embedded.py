@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import runpy
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError
-from es_simhash.servers import EmbeddedServer, artifacts, launch, releases
+from es_simhash.servers import EmbeddedServer, artifacts, embedded_server, launch, releases
 from es_simhash.servers.artifacts import fetch, load_release, relative_path, require
 from es_simhash.servers.launch import (
     Java,
@@ -191,6 +192,15 @@ def test_ports_stay_below_those_of_outgoing_connections(tmp_path):
     for text in ("127.0.0.1:19200\n", "[::1]:19200\n127.0.0.1:9\n"):
         (tmp_path / "logs" / "http.ports").write_text(text)
         assert read_port(tmp_path, "http") == 19_200
+
+
+def test_a_taken_port_is_told_before_a_server_starts(tmp_path):
+    """At 9200, the default, a server of the user often listens."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InvalidInputError, match=f"port {port} of 127.0.0.1 cannot be used.*port 0"):
+            embedded_server(port=port, data=tmp_path / "home")
+    assert not (tmp_path / "home").exists()
 
 
 def test_home_is_kept_for_its_product_only(tmp_path):

@@ -8,17 +8,16 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import elasticsearch
 import psutil
 import pytest
 
 from es_simhash import SimHashClient
-from es_simhash.errors import EmbeddedServerError, InvalidInputError
+from es_simhash.errors import EmbeddedServerError
 from es_simhash.servers import child, embedded_server
 from tests.servers.command_line import invoke
-from tests.servers.servers import PRODUCTS, Server, is_required
+from tests.servers.servers import is_required
 from tests.servers.support import ROUNDS
 
 ENDING_SECONDS = 30
@@ -32,20 +31,6 @@ def start(product, **options):
         if "JDK" in str(error) and not is_required():
             pytest.skip(str(error))
         raise
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize("product", PRODUCTS[: 1 + (ROUNDS > 2)])
-def test_data_and_port_outlive_a_kill(product, tmp_path):
-    """A document that was acknowledged survives a SIGKILL."""
-    with start(product, data=tmp_path / "data") as server:
-        url = server.url
-        Server.of(server).request("PUT", "/kept/_doc/1", {"number": 1})
-        server.kill()
-        assert not server.is_running()
-        server.start()
-        assert server.url == url
-        assert Server.of(server).request("GET", "/kept/_doc/1")["_source"] == {"number": 1}
 
 
 @pytest.mark.faults
@@ -79,18 +64,6 @@ def test_the_pipe_tells_a_stop_from_the_end_of_the_parent(monkeypatch):
             assert child._wait_for_the_end(os.getppid()) is is_orphaned
 
 
-def test_two_servers_at_once_and_their_settings(opensearch, narrow):
-    """A second server gets a port, a folder and settings of its own."""
-    assert narrow.url != opensearch.url
-    assert str(narrow.data) != opensearch.data
-    sizes = []
-    for server in (Server.of(narrow), opensearch):
-        (node,) = server.request("GET", "/_nodes/thread_pool")["nodes"].values()
-        sizes.append(node["thread_pool"]["write"]["queue_size"])
-    assert sizes[0] == 1
-    assert sizes[1] > 1
-
-
 def test_server_listens_on_loopback_only(server):
     """Every listening socket of an embedded server's process is bound to 127.0.0.1."""
     if server.pid is None:
@@ -107,19 +80,6 @@ def test_unknown_setting_is_named_on_one_line(tmp_path):
     assert "unknown setting [no.such.setting]" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert any("no.such.setting" in note for note in caught.value.__notes__)
-
-
-def test_a_taken_port_and_folders_of_others_are_refused(opensearch, tmp_path):
-    """With the cause; the server that has them is unharmed."""
-    if opensearch.pid is None:
-        pytest.skip("not an embedded server")
-    port = urlsplit(opensearch.url).port
-    with pytest.raises(EmbeddedServerError, match=f"(?i)bind.*{port}"):
-        start("opensearch", port=port)
-    for product, folder in (("elasticsearch", opensearch.data), ("opensearch", Path(__file__).parent)):
-        with pytest.raises(InvalidInputError, match="another folder"):
-            start(product, data=folder)
-    assert opensearch.request("GET", "/_cluster/health")["status"] in ("green", "yellow")
 
 
 OLDER = "8.19.21"
