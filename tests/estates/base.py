@@ -85,9 +85,7 @@ class Base(RuleBasedStateMachine):
         return result, error
 
     def name(self, where: str) -> str:
-        """Return the real name, or names, of *where*; the embedded Elasticsearch has no data streams, only ``log``."""
-        if self.server.product == "elasticsearch":
-            where = where.replace("stream", "log")
+        """Return the real name, or names, of *where*."""
         return ",".join(f"{self.base}-{part}" for part in where.split(","))
 
     def mappings(self, where: str) -> dict[str, dict[str, Any]]:

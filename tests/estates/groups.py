@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from tests.estates.base import Base
@@ -12,7 +11,6 @@ from tests.estates.model import Seen, expected_groups, names_of, told_groups, wr
 from tests.estates.values import clients, groupings, looked_at
 
 GROUPS = ("group", "duplicate_of")
-LONG_AGO = "2020-01-01T00:00:00Z"  # before every document that was ever grouped
 
 
 class Groups(Base):
@@ -26,46 +24,20 @@ class Groups(Base):
                 found.append(record["grouping"])
         return found
 
-    def may_be_refused(self, where: str, grouping: dict[str, Any]) -> bool:
-        """Return whether documents of *where* may be impossible to group by *grouping*, or by what is recorded."""
-        recorded = self.grouping_of(where)
-        if not self.is_healthy(where) or len(recorded) > 1:
-            return True
-        orders = [each["canonical"] for each in (*recorded, grouping) if "canonical" in each]
-        return not self.has_text_fields(where) and any("longest" in order for order in orders)
-
-    @rule(
-        who=clients,
-        where=looked_at,
-        grouping=groupings,
-        dry_run=st.sampled_from((False, False, True)),
-        since=st.sampled_from((None, None, LONG_AGO)),
-    )
-    def reconcile(self, who, where, grouping, dry_run, since) -> None:
+    @rule(who=clients, where=looked_at, grouping=groupings)
+    def reconcile(self, who, where, grouping) -> None:
         """Groups become what the rule says of all documents, and a second run finds nothing to do."""
         seen = self.seen_in(where)
         recorded = self.grouping_of(where)
-        may_fail = self.may_be_refused(where, grouping)
-        report, error = self.ask(
-            who,
-            "reconcile",
-            self.name(where),
-            dry_run=dry_run,
-            since=since,
-            may_fail=may_fail,
-            **({} if recorded else grouping),
-        )
-        if error is None and not dry_run and report.is_settled:
-            now = self.seen_in(where)
-            expected = expected_groups(seen, self.grouping_of(where)[0])
-            told, before = told_groups(now), told_groups(seen) if since else {}
-            # With a moment, what no change can have touched since then is left as it was.
-            assert any(
-                all(own in (before.get(place), answer[place]) for place, own in told.items()) for answer in expected
-            ), f"{told} must be {expected[0]}"
-            again, _ = self.ask("one", "reconcile", self.name(where), since=since)
+        asked = {} if recorded else grouping
+        may_fail = not self.is_healthy(where) or len(recorded) > 1
+        report, error = self.ask(who, "reconcile", self.name(where), may_fail=may_fail, **asked)
+        if error is None and report.is_settled:
+            told, expected = told_groups(self.seen_in(where)), expected_groups(seen, self.grouping_of(where)[0])
+            assert told in expected, f"{told} must be {expected[0]}"
+            again, _ = self.ask("one", "reconcile", self.name(where))
             assert again is None or again.changed == 0, again
-        assert error or dry_run or report.is_settled or self.faults, report
+        assert error or report.is_settled or self.faults, report
 
     def judge_survivors(self, before: list[Seen], after: list[Seen], grouping: dict[str, Any] | None) -> None:
         """Documents were removed, or put back: no other has a wrong group by that, or names one that is gone."""

@@ -185,9 +185,7 @@ def canonicals(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> list[dict[P
 
     def key(each: Seen) -> tuple[Any, ...]:
         first = 0.0
-        if order == "longest":
-            first = -len(each.doc.source["body"])
-        elif order.endswith("simhash.at"):
+        if order.endswith("simhash.at"):
             moment = datetime.fromisoformat(each.ours["at"]).timestamp() if "at" in each.ours else inf
             first = -moment if order.startswith("-") and moment < inf else moment
         return first, each.place.id.encode(), each.place.index

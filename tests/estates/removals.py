@@ -72,8 +72,7 @@ class Removals(Groups):
         options |= {"verify": SIMILARITY, "also": also, "max_share": 1.0}
         path = Path(tempfile.mkdtemp(dir=self.folder.name)) / "removal.db"
         report, error = self.ask(who, "plan_removal", self.name(where), path, **options, may_fail=True)
-        cannot = self.may_be_refused(where, {"canonical": applied["canonical"]})
-        cannot |= not self.has_text_fields(where)
+        cannot = not self.is_healthy(where) or len(self.grouping_of(where)) > 1 or not self.has_text_fields(where)
         if error is not None:
             assert cannot or self.faults, error
             return
@@ -124,10 +123,11 @@ class Removals(Groups):
         left = sum(each == "deleted" and place in {s.place for s in before} for (place, _), each in expected)
         same = sum(self._is_same(plan, place, before) for place, _ in plan.lines)
         is_excess = same > sum(self._shows(plan, each) for each in before)
+        is_other = any(self._stands(plan, name) and not self._is_as_planned(plan, name) for name in plan.uuids)
         self.tally[f"lines to delete: {'some' if left else 'none'}"] += 1
         if stop is not None:
             self.wire.left = stop
-            _, error = self.ask("wired", "apply_removal", plan.path, may_fail=is_excess)
+            _, error = self.ask("wired", "apply_removal", plan.path, may_fail=is_excess or is_other)
             self.wire.left = None
             if error is not None:
                 for (place, _), action in expected:
@@ -135,8 +135,7 @@ class Removals(Groups):
                         self.model.change(place, self._outcome(plan, place, action, before), is_sure=False)
                 self._note_removed(plan, before, self.look())
         records, error = self.ask(who, "apply_removal", plan.path, may_fail=True)
-        assert error is None or self.faults or is_excess, error
-        assert error is None or self.faults or isinstance(error, GuardRailError), error
+        assert error is None or self.faults or is_other or (is_excess and isinstance(error, GuardRailError)), error
         is_certain = not self.faults
         for number, ((place, canonical), action) in enumerate(expected):
             record = records[number] if number < len(records or ()) else None
@@ -269,15 +268,14 @@ class Removals(Groups):
 
     def _believe_restored(self, plan: Planned, line: dict[str, Any], record: Any, there: dict[Place, Seen]) -> None:
         """Let the model have what *record* says of a *line* of the file, after judging that."""
-        is_stream = line["_index"].startswith(".ds-")
         [mapped] = [self._records(f"/{line['_index']}").get(line["_index"])]
-        if mapped is None and not is_stream:
+        if mapped is None:
             assert record is None or record.action == "refused", record
             return
-        place = self.place(record.index if record and is_stream else line["_index"], line["_id"], line["_routing"])
+        place = self.place(line["_index"], line["_id"], line["_routing"])
         doc: Doc = see({**line}, 0).doc
         present = there.get(place)
-        if record is not None and not self.faults and not is_stream:
+        if record is not None and not self.faults:
             same = present is not None and present.doc.user == doc.user
             wanted = ("exists" if same else "differs") if present else "restored"
             is_own = self._is_as_planned(plan, line["_index"])

@@ -44,7 +44,7 @@ class Surroundings(Writes):
         by_segments=st.booleans(),
     )
     def begin(self, seed, shards, size, passages, given, on_duplicate, by_segments) -> None:
-        """Indices a and b, behind both and few; log, an alias that rolls over; on OpenSearch stream, a data stream."""
+        """Indices a and b, behind both and few; log, an alias that rolls over."""
         self.wire = Wire(seed=seed, share=0.25, is_on=False)
         if by_segments and self.server.product == "opensearch":
             self.replication = {"replication.type": "SEGMENT"}
@@ -56,11 +56,7 @@ class Surroundings(Writes):
         template = {"settings": settings(2), "mappings": mappings()}
         body = {"index_patterns": [f"{self.base}-log-*"], "template": template, "priority": 900}
         self.server.request("PUT", f"/_index_template/{self.base}-log", body)
-        if self.server.product == "opensearch":
-            body |= {"index_patterns": [self.name("stream")], "data_stream": {}}
-            self.server.request("PUT", f"/_index_template/{self.base}-stream", body)
-            self.server.request("PUT", f"/_data_stream/{self.name('stream')}")
-        for where in ("a", "b", "stream"):
+        for where in ("a", "b"):
             self.ingest("one", where, given, on_duplicate, {"verify": False})
 
     def teardown(self) -> None:
@@ -73,8 +69,7 @@ class Surroundings(Writes):
             self.server.remove(self.base)
             left = self.server.request("GET", f"/{self.base}*?expand_wildcards=all", missing_ok=True)
             assert not left, f"{[*left]} would take memory of the server"
-            for alias in ("log", "stream"):
-                self.server.request("DELETE", f"/_index_template/{self.base}-{alias}", missing_ok=True)
+            self.server.request("DELETE", f"/_index_template/{self.base}-log", missing_ok=True)
             for connection in self.connections:
                 self.call(connection.close())
 
@@ -116,7 +111,7 @@ class Surroundings(Writes):
     def change_the_estate(self, what, where, shards, size, options, who) -> None:
         """Indices are made, deleted, rolled over, and left without our fields."""
         if what == "roll over":
-            self.server.request("POST", f"/{self.name('log' if where == 'a' else 'stream')}/_rollover")
+            self.server.request("POST", f"/{self.name('log')}/_rollover")
         elif what == "delete":
             self.delete_index(where)
         elif what == "remove":

@@ -72,8 +72,8 @@ class Estate(Surroundings, Removals, Lookups):
         self.number_of_steps += 1
         place = self.pick(self.number_of_steps)
         if place and (doc := self.model.states[place][0]):
-            where = ("a", "log", "both", "stream", "*")[self.number_of_steps % 5]
-            kind = ("text", "many", "fingerprint", "of")[self.number_of_steps % 4]
+            where = ("a", "log", "both", "*")[self.number_of_steps % 4]
+            kind = ("text", "many", "fingerprint", "of", "text")[self.number_of_steps % 5]
             self.compare_lookup("two", where, kind, doc.source["body"], self.number_of_steps % 13, {})
 
 

@@ -46,7 +46,6 @@ class Writes(Base):
             prints.setdefault(place.id, set()).update(each.fingerprint for each in states if each and each.fingerprint)
         if on_duplicate is None or any("grouping" in each for each in records.values()):
             grouping = {}
-        given = [self._adapted(each, where) for each in given]
         may_fail = not self.is_healthy(where) or not self.has_text_fields(where)
         actions = [each.action() for each in given]
         lookups, batch = way
@@ -71,11 +70,6 @@ class Writes(Base):
             self._judge_decisions(
                 grouping, before, prints, zip(given, reports, strict=True), settings.size, on_duplicate
             )
-
-    def _adapted(self, write: Write, where: str) -> Write:
-        """Return *write* as *where* can take it: a data stream only takes new documents, without routing."""
-        is_stream = self.name(where).endswith("stream")
-        return write._replace(kind="create", routing=None) if is_stream else write
 
     def _believe(self, write: Write, report: Any, index: str, settings: Settings, *, is_written_late: bool) -> None:
         """Let the model become what *report* says of *write*; without a report, anything may have happened."""
