@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from es_simhash.arguments import check_count, check_items, check_key
+from es_simhash.arguments import check_items, check_key
 from es_simhash.errors import InvalidInputError, WrongTypeError, count, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint, from_hex, get_scheme, hamming_distance, to_hex
 from es_simhash.lookup.content import Content, compare_contents, docvalue_fields, read_content, why_apart
@@ -25,6 +25,8 @@ from es_simhash.texts.measures import DEFAULT_PRESET, Replaced
 from es_simhash.texts.worddiff import WordDiff, word_diff
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.protocol import Index, check_index
+
+_CHANGES = 4  # places at which texts differ that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ class _Side:
     index: str | None = None
 
 
-def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, max_changes: int = 4) -> Explanation:
+def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME) -> Explanation:
     """
     Return why two texts are near-duplicates by the default rule, or why not.
 
@@ -157,8 +159,6 @@ def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, m
             Another.
         scheme:
             Name, id or :class:`Scheme`.
-        max_changes:
-            Places shown at which the texts differ, at least 1.
 
     Raises:
         TypeError: If a text is not a string.
@@ -174,7 +174,7 @@ def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, m
     preset = DEFAULT_PRESET
     measure = preset.text_measure().after(used).noting_numbers()
     rule = LookupRule(preset.max_distance, preset.similarity, measure)
-    return _explain(sides, rule, used, max_changes)
+    return _explain(sides, rule, used)
 
 
 async def explain_documents(
@@ -182,7 +182,6 @@ async def explain_documents(
     index: Index,
     ids: Sequence[str],
     texts: Sequence[str],
-    max_changes: int,
 ) -> Explanation:
     """Return how the documents *ids* and *texts*, two together, differ; costs a search for each document."""
     check_index(index)
@@ -193,7 +192,6 @@ async def explain_documents(
         raise WrongTypeError(f"texts must be a list of texts, not {shorten(texts)}")
     if len(ids) + len(given) != 2:
         raise InvalidInputError(f"{len(ids)} documents and {len(given)} texts are given: give two together")
-    check_count("max_changes", max_changes)
     await read_present_settings(server, index)
     scope = await read_scope(server, index, LookupOptions(), "text" if given else "document")
     if ids and not scope.text_fields.all:
@@ -204,7 +202,7 @@ async def explain_documents(
     found = sides[max(len(ids), 1) - 1]
 
     def judge() -> Explanation:
-        told = _explain(sides, scope.rule, scheme, max_changes)
+        told = _explain(sides, scope.rule, scheme)
         is_stale = told.because in {"texts", "numbers", "short"} and not found.content.fits(found.value, scheme)
         return replace(told, because=None, unverified=CHANGED) if is_stale else told
 
@@ -239,12 +237,12 @@ def _side_of(text: str, scheme: Scheme) -> _Side:
     return _Side(text, fingerprint(text, scheme=scheme), Content(text))
 
 
-def _explain(sides: Sequence[_Side], rule: LookupRule, scheme: Scheme, max_changes: int) -> Explanation:
+def _explain(sides: Sequence[_Side], rule: LookupRule, scheme: Scheme) -> Explanation:
     """Return what *rule* says of two sides, by all that is known of them but where they were found."""
     first, second = sides
     measure = replace(rule.measure, numbers="any")
     score = measure.compare(*measure.prepare([first.text, second.text]))
-    diff = word_diff(first.text, second.text, max_changes=max_changes)
+    diff = word_diff(first.text, second.text, max_changes=_CHANGES)
     found = Explanation(rule, None, scheme, first.value, second.value, score.similarity, score.numbers, diff)
     if found.distance is None:
         return replace(found, because="fingerprint")

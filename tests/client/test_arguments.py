@@ -31,8 +31,7 @@ NAMES_OF = {
     "pipeline name": "name",
     "similarity": "verify similarity min_contained",
     "count": (
-        "min_run max_distance workers memory_bytes batch min_size size slices limit sample max_changes "
-        "priority distance bits"
+        "min_run max_distance workers memory_bytes batch min_size size slices limit sample priority distance bits"
     ),
     "share": "max_share",
     "seconds": "interval",

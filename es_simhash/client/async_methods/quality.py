@@ -82,13 +82,7 @@ class AsyncQualityMethods(AsyncBase):
         return await self._run(lambda: tune(self._server(progress), index, options))
 
     async def explain(
-        self,
-        index: Index,
-        first: str | None = None,
-        second: str | None = None,
-        *,
-        texts: Sequence[str] = (),
-        max_changes: int = 4,
+        self, index: Index, first: str | None = None, second: str | None = None, *, texts: Sequence[str] = ()
     ) -> Explanation:
         """
         Return why two documents are near-duplicates, or are not: by the rule, and how alike they are.
@@ -104,8 +98,6 @@ class AsyncQualityMethods(AsyncBase):
                 Id of another.
             texts:
                 A text in place of the second document, or two texts in place of both.
-            max_changes:
-                Places shown at which the texts differ.
 
         Raises:
             InvalidInputError: If a document is missing or has no readable text, or not exactly two are given.
@@ -113,7 +105,7 @@ class AsyncQualityMethods(AsyncBase):
         from es_simhash.quality.explanation import explain_documents
 
         ids = [id_ for id_ in (first, second) if id_ is not None]
-        return await self._run(lambda: explain_documents(self._server(), index, ids, texts, max_changes))
+        return await self._run(lambda: explain_documents(self._server(), index, ids, texts))
 
     async def stats(self, index: Index, *, filter: Filter = None, progress: OnProgress | None = None) -> Stats:
         """

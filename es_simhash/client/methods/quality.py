@@ -59,7 +59,6 @@ class QualityMethods(SyncBase):
         second: str | None = None,
         *,
         texts: Sequence[str] = (),
-        max_changes: int = 4,
     ) -> Explanation:
         """
         Return why two documents are near-duplicates, or are not: by the rule, and how alike they are.
@@ -75,8 +74,6 @@ class QualityMethods(SyncBase):
                 Id of another.
             texts:
                 A text in place of the second document, or two texts in place of both.
-            max_changes:
-                Places shown at which the texts differ.
 
         Raises:
             InvalidInputError: If a document is missing or has no readable text, or not exactly two are given.
@@ -84,7 +81,7 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.explanation import explain_documents
 
         ids = [id_ for id_ in (first, second) if id_ is not None]
-        return self._run(lambda: explain_documents(self._server(), index, ids, texts, max_changes))
+        return self._run(lambda: explain_documents(self._server(), index, ids, texts))
 
     def stats(self, index: Index, *, filter: Filter = None, progress: OnProgress | None = None) -> Stats:
         """
