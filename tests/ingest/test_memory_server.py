@@ -169,13 +169,12 @@ def test_a_document_that_is_written_again_during_the_lookup(server, index, simha
     assert {*asked} == {*range(8)}  # the server is asked for canonicals, then for copies
 
 
-@pytest.mark.parametrize("interval", ["-1", "50ms"])
-def test_several_writers(server, index, interval):
+def test_several_writers(server, index):
     """
     Two ingests, a program that writes, updates and deletes: a document that a search could show before a document near
     it was read, and that stays, is always found.
     """
-    settings = {"number_of_shards": 2, "number_of_replicas": 0, "refresh_interval": interval}
+    settings = {"number_of_shards": 2, "number_of_replicas": 0, "refresh_interval": "50ms"}
     client = make_client(server, timeout=60) if server.product == "opensearch" else make_client(server)
     simhash = SimHashClient(client)
     simhash.create_index(index, text_field="body", max_distance=3, settings=settings)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from es_simhash import SimHashClient, fingerprint, hamming_distance
+from es_simhash import SimHashClient
 from tests.servers.fixtures import get_server, make_client
 from tests.servers.support import ONE_SHARD, numbered, texts
 
@@ -58,18 +58,6 @@ def node(strangers):
 def documents():
     """Documents of which many are edited copies of one before them."""
     return numbered(texts(300))
-
-
-@pytest.fixture(scope="session")
-def near(documents):
-    """Return a function from a document and a distance to what is within it: a comparison of all, by Python."""
-    prints = {each["_id"]: fingerprint(each["body"]) for each in documents}
-
-    def compare(document, most):
-        distances = {id_: hamming_distance(prints[document["_id"]], other) for id_, other in prints.items()}
-        return {id_: distance for id_, distance in distances.items() if distance <= most}
-
-    return compare
 
 
 @pytest.fixture
