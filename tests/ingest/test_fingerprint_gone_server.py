@@ -57,14 +57,11 @@ def test_a_partial_update_states_all(server, index, simhash, filled, is_grouped,
 def test_what_takes_a_fingerprint_out_takes_its_group_out(server, index, simhash, filled, way, text):
     """Whoever changed the text; and what named the document as its canonical is put into another group."""
     dotted = {"simhash.duplicate_of": "a", "simhash.distance": 0, "simhash.fingerprint": "00" * 8}
-    changes = {
-        "a": {"body": text},
-        "c": {"body": text, "simhash": {"error": "x", "mine": 7}},
-    }
+    changes = {"a": {"body": text}, "c": {"body": text, "simhash": {"error": "x", "mine": 7}}}
     lines = [line for id_, doc in changes.items() for line in ({"update": {"_index": index, "_id": id_}}, {"doc": doc})]
     send_lines(server, lines)
-    added = [{"_id": "d", "body": text, **dotted}]
-    put(server, index, [*added, {"_id": "e", "body": text, "simhash": {"duplicate_of": "a", "distance": 2}}])
+    tagged = {"_id": "e", "body": text, "simhash": {"duplicate_of": "a", "distance": 2}}
+    put(server, index, [{"_id": "d", "body": text, **dotted}, tagged])
     if way == "backfill":
         list(simhash.backfill(index))
         simhash.reconcile(index, since="2100-01-01")
@@ -93,9 +90,9 @@ def test_a_canonical_that_is_written_without_a_text(server, index, simhash, fill
 def test_reconcile_clears_what_is_tagged_without_a_fingerprint(server, index, simhash, filled, since):
     """Other programs leave such documents; one that only names itself was written by ``ingest``, and stays."""
     tagged = {"group": "a", "duplicate_of": "a", "distance": 0, "at": "2020-01-01"}
-    put(server, index, [{"_id": "old", "simhash": tagged}])
-    put(server, index, [{"_id": "dotted", "simhash.duplicate_of": "a", "simhash.distance": 3}])
-    put(server, index, [{"_id": "own", "simhash": {"group": "own", "at": "2020-01-01"}}])
+    dotted = {"_id": "dotted", "simhash.duplicate_of": "a", "simhash.distance": 3}
+    own = {"_id": "own", "simhash": {"group": "own", "at": "2020-01-01"}}
+    put(server, index, [{"_id": "old", "simhash": tagged}, dotted, own])
     assert simhash.reconcile(index, since=since, dry_run=True).changed == 2
     done = simhash.reconcile(index, since=since)
     assert (done.changed, done.is_settled, done.failures) == (2, True, ())

@@ -107,13 +107,12 @@ def test_what_is_no_list_is_nothing(recorded):
 POSITION = {"places": [1]}
 
 
-def store():
-    return PositionStore("state", "news", "simhash")
+STORE = "state", "news", "simhash"
 
 
 def write(*statuses):
     """Write once for each of *statuses* that the server answers; return how many bulk requests were made."""
-    calls, found = [], store()
+    calls, found = [], PositionStore(*STORE)
 
     def answer(call):
         calls.append(call)
@@ -166,10 +165,10 @@ def test_outages(error, kind, before):
 )
 def test_what_cannot_be_read(type_, error):
     with pytest.raises(error):
-        drive(store().read(scripted()), lambda _: {"docs": [{"error": {"type": type_, "reason": "no"}}]})
+        drive(PositionStore(*STORE).read(scripted()), lambda _: {"docs": [{"error": {"type": type_, "reason": "no"}}]})
 
 
 @pytest.mark.parametrize("document", [{"found": False}, {"found": True}, {"found": True, "_source": {"position": 7}}])
 def test_what_is_no_position_is_nothing(document):
     """Then all is read again."""
-    assert drive(store().read(scripted()), lambda _: {"docs": [document]})[0] == {}
+    assert drive(PositionStore(*STORE).read(scripted()), lambda _: {"docs": [document]})[0] == {}
