@@ -259,7 +259,7 @@ async def _decide(
         )
     await refuse_updates(server, index, resolved.mappings)
     future = with_our_fields(server.context, resolved, named)
-    await refuse_impossible(server, resolved, {name: own.text_fields for name, own in future.settings_of.items()})
+    await refuse_impossible(server, resolved, future)
     grouped = [name for name, settings in resolved.settings_of.items() if settings.is_grouped]
     settings = agree(future, server.context)
     is_free = not grouped and settings.max_distance is None

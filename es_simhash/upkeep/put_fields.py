@@ -194,11 +194,10 @@ async def find_targets(
     if not text_field and (resolved.faults or not resolved.settings_of):
         agree(resolved, server.context)  # raises
     future = with_our_fields(server.context, resolved, check_fields("text_field", text_field, may_lack=True))
-    names = {name: settings.text_fields for name, settings in future.settings_of.items()}
-    await refuse_impossible(server, resolved, names)
+    await refuse_impossible(server, resolved, future)
     answer = await server.patient.get_settings(index=index)
     targets = {}
-    for name in sorted(names):
+    for name in sorted(future.settings_of):
         found = answer[name]["settings"]
         is_synthetic = has_synthetic_source(resolved.mappings[name], found)
         targets[name] = Target(future.settings_of[name], found["index"]["uuid"], is_synthetic)
@@ -253,12 +252,14 @@ def with_our_fields(
     return Resolved(mappings, every)
 
 
-async def refuse_impossible(server: Port, resolved: Resolved, names: Mapping[str, tuple[str, ...]]) -> None:
+async def refuse_impossible(server: Port, resolved: Resolved, future: Resolved) -> None:
     """
-    Refuse text fields that no document has, as far as a query sees them, before a fingerprint is written or removed.
-    An index without documents proves nothing. A text field that is recorded, but not in the mapping, of an index with
-    fingerprints is hidden from this user: to them every document looks as if its text had been deleted.
+    Refuse text fields of *future*, which :func:`with_our_fields` made of *resolved*, that no document has, as far as a
+    query sees them, before a fingerprint is written or removed. An index without documents proves nothing. A text field
+    that is recorded, but not in the mapping, of an index with fingerprints is hidden from this user: to them every
+    document looks as if its text had been deleted.
     """
+    names = {name: settings.text_fields for name, settings in future.settings_of.items()}
     for field in dict.fromkeys(field for fields in names.values() for field in fields):
         holders = [name for name, fields in names.items() if field in fields]
         possible = [name for name in holders if may_hold(resolved.mappings[name], field)]

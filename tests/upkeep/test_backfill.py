@@ -3,9 +3,9 @@
 import pytest
 
 from es_simhash import IncompleteSearchError, fingerprint, fingerprint_fields
-from es_simhash.mapping.context import Resolved
+from es_simhash.mapping.context import Context, Resolved
 from es_simhash.upkeep.backfill import BackfillOptions, backfill
-from es_simhash.upkeep.put_fields import refuse_impossible
+from es_simhash.upkeep.put_fields import refuse_impossible, with_our_fields
 from es_simhash.upkeep.remove_fields import remove_fields
 from tests.transport.by_hand import (
     CLOSES,
@@ -229,7 +229,8 @@ def test_a_count_that_lacks_a_shard_proves_no_index_empty():
     """A silent shard may hold the documents for which a field is missing: that is an error, not "no documents"."""
     half = {"_shards": {"total": 2, "successful": 1, "failed": 0}, "hits": {"total": {"value": 0}, "hits": []}}
     resolved = Resolved(mappings={INDEX: {"properties": {"body": {"type": "text"}}}})
+    future = with_our_fields(Context(), resolved, ("boddy",))
     with pytest.raises(IncompleteSearchError, match="1 of 2 shards"):
-        drive(refuse_impossible(scripted(), resolved, {INDEX: ("boddy",)}), lambda _: half)
+        drive(refuse_impossible(scripted(), resolved, future), lambda _: half)
     whole = half | {"_shards": {"total": 2, "successful": 2, "failed": 0}}
-    assert drive(refuse_impossible(scripted(), resolved, {INDEX: ("boddy",)}), lambda _: whole)[0] is None
+    assert drive(refuse_impossible(scripted(), resolved, future), lambda _: whole)[0] is None
