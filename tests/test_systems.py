@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -99,28 +100,17 @@ def test_a_folder_is_not_opened_where_that_is_not_possible(monkeypatch, tmp_path
 def test_an_agent_is_served_by_a_loop_that_takes_no_signals(monkeypatch):
     """Its end is then the end of its input."""
     mcp = pytest.importorskip("es_simhash.cli.mcp")
-    served = []
-
-    class Agents:
-        def __init__(self, tools):
-            self.tools = tools
-
-        async def run_stdio_async(self):
-            served.append(self.tools)
-
-        async def close(self):
-            served.append("closed")
+    agents, refuse = AsyncMock(), Mock(side_effect=NotImplementedError)
+    monkeypatch.setattr(mcp, "Agents", lambda _: agents)
 
     async def serve():
         monkeypatch.setattr(asyncio.get_running_loop(), "add_signal_handler", refuse, raising=False)
         await mcp.serve("tools")
 
-    def refuse(*_):
-        raise NotImplementedError
-
-    monkeypatch.setattr(mcp, "Agents", Agents)
     asyncio.run(serve())
-    assert served == ["tools", "closed"]
+    assert refuse.called
+    agents.run_stdio_async.assert_awaited_once()
+    agents.close.assert_awaited_once()
 
 
 def test_a_local_server_says_where_it_runs(monkeypatch, tmp_path):
