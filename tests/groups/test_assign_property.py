@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -14,15 +13,8 @@ from es_simhash.groups.table import Ids, Table, Texts
 from es_simhash.lookup.content import TextStore
 from es_simhash.mapping.rule import Grouping, Within
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
-from tests.groups.strategies import related_fingerprints
-from tests.reference import (
-    are_neighbours,
-    canonical_order,
-    distance,
-    edit_similarity,
-    jaccard,
-    star_of,
-)
+from tests.groups.strategies import neighbours, oracle, related_fingerprints
+from tests.reference import distance
 
 THINNINGS = st.sampled_from([(8, 1 << 18, 64, 8), (0, 0, 2, 1), (0, 3, 3, 2), (1, 0, 5, 1)])
 """How many pairs are held, and which groups are large: few documents are thinned out as millions are."""
@@ -45,12 +37,6 @@ ORDERS = st.sampled_from(
     [("id",), ("views",), ("-views",), ("source:x>y",), ("source:y>*>x", "-views"), ("-at", "source:z"), ("longest",)]
 )
 SIMILARITIES = st.sampled_from([None, 0.0, 0.3, 0.8, 1.0])
-
-MEASURED = {
-    WORD_SHINGLES: jaccard,
-    TextMeasure("edit", "characters"): edit_similarity,
-}
-"""Each measure as the reference computes it."""
 
 
 @st.composite
@@ -135,25 +121,6 @@ def grouped(items, grouping, *, memory_bytes=1 << 20):
                 [numbers[place]] = store.add([items[place]["text"]])
         texts = Texts(store, numbers, np.full((len(numbers), 2), -1))
     return table.group(texts)
-
-
-def neighbours(items, grouping):
-    """Return which two documents are neighbours, by slow and obvious code."""
-    return partial(
-        are_neighbours,
-        max_distance=grouping.max_distance,
-        similarity=grouping.similarity,
-        measure=MEASURED[grouping.measure],
-        per=grouping.per,
-        within=grouping.within and (grouping.within.field, grouping.within.milliseconds),
-    )
-
-
-def oracle(items, grouping):
-    """Return for each place that of its canonical."""
-    order, near = canonical_order(items, grouping.order), neighbours(items, grouping)
-    places = star_of(len(items), lambda a, b: near(items[order[a]], items[order[b]]))
-    return {order[place]: order[canonical] for place, canonical in enumerate(places)}
 
 
 @pytest.mark.parametrize("limits", [(8, 1 << 18, 64, 8), (0, 0, 2, 1), (0, 3, 3, 2)])

@@ -17,21 +17,11 @@ from tests.groups.strategies import related_fingerprints
 @pytest.fixture
 def tiny(monkeypatch):
     """Cut everything into the smallest steps, so that few fingerprints pass through every branch."""
-    for module, name, value in [
-        (joins, "WINDOW", 5),
-        (joins, "SCAN_WINDOW", 5),
-        (joins, "_ROWS", 2),
-        (joins, "BLOCK", 1 << 10),
-        (joins, "HOT", 3),
-        (joins, "FOUND", 3),
-        (joins, "SAMPLE", 7),
-        (joins, "MOST_KEYS", 10),
-        (all_pairs, "STEP", 4),
-        (all_pairs, "_ROWS", 4),
-        (all_pairs, "CHUNK", 7),
-        (all_pairs, "_THREADED", 2),
-    ]:
-        monkeypatch.setattr(module, name, value)
+    of_joins = {"WINDOW": 5, "SCAN_WINDOW": 5, "_ROWS": 2, "HOT": 3, "FOUND": 3, "SAMPLE": 7, "MOST_KEYS": 10}
+    of_pairs = {"STEP": 4, "_ROWS": 4, "CHUNK": 7, "_THREADED": 2}
+    for module, values in ((joins, {**of_joins, "BLOCK": 1 << 10}), (all_pairs, of_pairs)):
+        for name, value in values.items():
+            monkeypatch.setattr(module, name, value)
     families.cache_clear()
     # Keys are chosen as for many fingerprints.
     monkeypatch.setattr(joins, "IN_MEMORY", replace(joins.IN_MEMORY, join=0.0, element=0.0))

@@ -1,13 +1,13 @@
 """Groups by texts, keywords and dates, on real servers: what reconcile and pairs make of them."""
 
-import functools
 import random
 
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, fingerprint_fields
 from es_simhash.mapping.meta import marker_properties, read_settings
-from tests.reference import are_neighbours, canonical_order, star_of
+from es_simhash.mapping.rule import Grouping
+from tests.groups.strategies import oracle
 from tests.servers.support import ON_BOTH, ONE_SHARD, put, read_all, stored_groups, texts
 
 MAPPINGS = {
@@ -40,7 +40,7 @@ def fill(simhash, server, index, count=120):
     return found
 
 
-def oracle(stored, grouping):
+def expected_groups(stored, max_distance, similarity, **rule):
     """Return the group of each document, by slow and obvious code."""
     items = []
     for id_, source in stored.items():
@@ -57,22 +57,8 @@ def oracle(stored, grouping):
                 "views": views if isinstance(views, list) else [views],
             }
         )
-    order = canonical_order(items, grouping.get("canonical", ["id"]))
-    within = grouping.get("within")
-
-    @functools.cache
-    def near(a, b):
-        return are_neighbours(
-            items[order[a]],
-            items[order[b]],
-            max_distance=grouping["max_distance"],
-            similarity=grouping["verify"],
-            per=grouping.get("per"),
-            within=within and (within[0], DAY * int(within[1][:-1])),
-        )
-
-    places = star_of(len(items), near)
-    return {items[order[a]]["id"]: items[order[b]]["id"] for a, b in enumerate(places)}
+    places = oracle(items, Grouping(max_distance, similarity, **rule))
+    return {items[a]["id"]: items[b]["id"] for a, b in places.items()}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +75,8 @@ def test_the_result_is_the_rules(server, index, simhash, grouping):
     shown = simhash.reconcile(index, dry_run=True, **grouping)
     report = simhash.reconcile(index, **grouping)
     stored = read_all(server, index)
-    expected = oracle(stored, {**grouping, "canonical": list_of(grouping.get("canonical", "id"))})
+    rule = {{"verify": "similarity", "canonical": "order"}.get(name, name): value for name, value in grouping.items()}
+    expected = expected_groups(stored, **rule)
     assert stored_groups(stored) == expected
     assert 10 < report.duplicates < 100
     assert (report.is_settled, report.changed, report.groups) == (True, shown.changed, len(set(expected.values())))
@@ -98,10 +85,6 @@ def test_the_result_is_the_rules(server, index, simhash, grouping):
     assert simhash.reconcile(index, since="2026-01-01").changed == 0
     with pytest.raises(InvalidInputError):
         simhash.reconcile(index, verify=0.55)
-
-
-def list_of(canonical):
-    return canonical if isinstance(canonical, list) else [canonical]
 
 
 def test_fields_that_cannot_decide(server, index, simhash):
@@ -146,7 +129,7 @@ def test_regrouping_replaces_the_grouping(server, index, simhash):
     shown = simhash.reconcile(index, dry_run=True, **asked)
     assert read_all(server, index) == before
     report = simhash.reconcile(index, regroup=True, **asked)
-    expected = oracle(before, {**asked, "canonical": ["-views"]})
+    expected = expected_groups(before, 4, 0.6, per="source.raw", order=["-views"])
     assert stored_groups(read_all(server, index)) == expected
     assert (report.changed, report.is_settled) == (shown.changed, True)
     check = simhash.check(index)[0]
