@@ -29,7 +29,7 @@ WORDS = ["the", "cat", "sat", "on", "a", "mat", "today", "and", "yesterday"]
 TEXTS = st.one_of(
     st.none(),
     st.sampled_from(
-        ["", "...", "N/A", "The cat sat on a mat.", "the cat sat on a mat today and", "The cat sat on a mat today. And"]
+        ["...", "The cat sat on a mat.", "the cat sat on a mat today and", "The cat sat on a mat today. And yesterday"]
     ),
     st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join),
 )
@@ -126,13 +126,13 @@ def grouped(items, grouping, *, memory_bytes=1 << 20):
 @pytest.mark.parametrize("limits", [(8, 1 << 18, 64, 8), (0, 0, 2, 1), (0, 3, 3, 2)])
 @pytest.mark.parametrize(
     "grouping",
-    [Grouping(0, within=Within("at", 2)), Grouping(1, 0.8, within=Within("at", 3)), Grouping(1, 0.8)],
+    [Grouping(0, within=Within("at", 2)), Grouping(1, 0.7, within=Within("at", 3)), Grouping(1, 0.7)],
     ids=str,
 )
 def test_two_fingerprints_of_many_texts_and_dates(limits, grouping, monkeypatch):
     """Texts and dates alone say which documents are neighbours, in small groups and in large ones."""
     thinning(monkeypatch, limits)
-    chance = random.Random(3)
+    chance, ends = random.Random(3), ("", " it", " it again")
     texts = [
         "Nobody saw the second tram of the day",
         "The cat sat on a mat until the rain was over",
@@ -140,7 +140,10 @@ def test_two_fingerprints_of_many_texts_and_dates(limits, grouping, monkeypatch)
     ]
     items = [
         {"id": f"{number:02}", "index": "a", "routing": "", "fingerprint": 6 + number % 2, "source": [], "views": []}
-        | {"text": f"{chance.choice(texts)} and the mayor came to see it", "at": [chance.randrange(12)]}
+        | {
+            "text": f"{chance.choice(texts)} and the mayor came to see{chance.choice(ends)}",
+            "at": [chance.randrange(12)],
+        }
         for number in range(40)
     ]
     assert dict(enumerate(grouped(items, grouping).canonical.tolist())) == oracle(items, grouping)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from es_simhash import fingerprint, hamming_distance
 from es_simhash.hashing import get_scheme
@@ -87,6 +87,7 @@ documents = st.lists(
 )
 
 
+@settings(max_examples=200)
 @given(
     st.just(CHAIN) | related_fingerprints(20),
     documents,
