@@ -153,7 +153,7 @@ def run_file(name: str) -> tuple[int, int]:
 
 
 def say(text: str) -> None:
-    """Print a line at once: a run takes most of an hour."""
+    """Print a line at once: a run takes long."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

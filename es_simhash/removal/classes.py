@@ -241,7 +241,7 @@ class Text:
         for begin, end in self.units(by_line=by_line):
             is_open = end == len(self.words) and not self._is_ended
             if is_open and self._is_cut(begin, other):
-                continue
+                return True
             is_whole = " ".join(self.words[begin:end]) in there or (
                 begin == 0 and self._is_at(other._read[4], other, end)
             )

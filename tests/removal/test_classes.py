@@ -59,6 +59,9 @@ def loss(goes, stays, *titles):
         (f"{LINE}\n{LINE} too\n{BRIDGE}", f"(Reuters) - {LINE}\n{SNOW}\n{LINE} too\n{BRIDGE}", "contained"),
         # a short sentence that stands elsewhere
         (f"{BRIDGE} Not so. {SNOW}", f"{BRIDGE} {SNOW} Not so.", "few"),
+        (f"{XIN}他说不对。{XUE}", f"{XIN}{XUE}他说不对。", "rewritten"),
+        (f"{XIN}他们说不对。{XUE}", f"{XIN}{XUE}他们说不对。", "contained"),
+        (f"{SNOW}\nThe king of France said so\n{BRIDGE}", f"{SNOW}\n{BRIDGE}\nThe king of France said so", "few"),
         # a statement that is made of others, or that a word has turned
         (f"{SNOW} The king of France said no.", f"{SNOW} The king of Spain. The head of France said no.", "few"),
         ("The minister did resign on Friday evening.", "The minister did not resign on Friday evening.", "rewritten"),
