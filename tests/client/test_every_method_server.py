@@ -19,7 +19,7 @@ from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, put, texts
 
 TEXTS = texts(30, seed=3)
-MOST = 5  # requests of one method at which something happens: each, or every n-th
+MOST = 4  # requests of one method at which something happens: each, or every n-th
 
 
 class Watch:

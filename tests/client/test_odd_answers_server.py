@@ -112,12 +112,18 @@ def test_an_odd_answer_to_any_request(canned, library, is_async):
     """One error for all of them, which names the server, the request, and what came."""
     for odd in ("a page", "truncated", "not UTF-8", "a list") if is_async else ODD:
         canned.give(ODD[odd])
-        found = outcomes(canned.url, library, CALLS, is_async=is_async)
-        for call, error in zip(CALLS, found, strict=True):
+        calls = CALLS if odd in ("a page", "parts of a wrong kind") else SOME_CALLS
+        found = outcomes(canned.url, library, calls, is_async=is_async)
+        for call, error in zip(calls, found, strict=True):
             assert type(error) is SimHashError, (odd, call.api, error)
             assert str(error).startswith(f"{canned.url} answers, but not as a search server does: to {call.api}")
             assert len(str(error)) < 600
         assert "Sign in" in str(found[0]) or odd != "a page"
+
+
+@pytest.mark.parametrize("answer", [None, [], 17, "hits", REFUSED], ids=str)
+def test_what_is_no_answer_to_any_request(answer):
+    assert [call.api for call in CALLS if is_answer(call, answer)] == []
 
 
 def test_an_answer_that_cannot_be_unpacked(canned, library, is_async):
@@ -196,15 +202,16 @@ def test_an_item_of_another_document_or_without_its_source(wrong):
     assert not is_answer(call, {"docs": [whole | wrong]})
 
 
+PASSWORD = {"Authorization": f"Basic {base64.b64encode(b'elastic:hunt/er#2 pw').decode()}"}
+KEY = {"Authorization": f"ApiKey {base64.b64encode(b'theid:the+secret=key').decode()}"}
 LOGINS = {
-    "password": {"Authorization": f"Basic {base64.b64encode(b'elastic:hunt/er#2 pw').decode()}"},
-    "key": {"Authorization": f"ApiKey {base64.b64encode(b'theid:the+secret=key').decode()}"},
+    "password": {**PASSWORD, "X-Api-Key": "s3cr3t-of-the-gateway"},
+    "key": {**KEY, "X-Api-Key": "first-of-words second-of-words"},
     "bearer": {"Authorization": "Bearer abc.DEF-ghi_123"},
-    "own header": {"X-Api-Key": "s3cr3t-of-the-gateway"},
-    "own words": {"X-Api-Key": "first-of-words second-of-words"},
     "cookies": {"Cookie": "session=the-first-one; other=the-next-one"},
+    "pair": PASSWORD,
+    "requests": PASSWORD,
 }
-LOGINS["pair"] = LOGINS["requests"] = LOGINS["password"]
 WORDS = (
     "hunt/er#2 pw", "the+secret=key", "abc.DEF-ghi_123", "s3cr3t-of-the-gateway", "first-of-words", "second-of-words",
     "the-first-one", "the-next-one",
@@ -302,7 +309,7 @@ def test_no_command_says_the_login(canned, monkeypatch, caplog, given, product, 
 
     canned.give(b"", status=status)
     monkeypatch.setattr(canned, "echoes", refuse)
-    forms = forms_of(LOGINS["key" if given == "key" else "password"])
+    forms = forms_of(KEY if given == "key" else PASSWORD)
     for command in COMMANDS:
         said = ""
         for more in ([], ["--json"]):
@@ -321,7 +328,7 @@ def test_documents_are_not_cleaned():
     """They are the user's, whatever word is in them."""
 
     class Reads:
-        _headers = LOGINS["password"]
+        _headers = PASSWORD
 
         def search(self, **_):
             hit = {"_index": "i", "_id": "1", "_source": {"body": "hunt/er#2 pw"}}
