@@ -103,7 +103,8 @@ def is_async(request):
     return request.param
 
 
-@pytest.fixture(params=LIBRARIES, ids=lambda library: library.__name__)
+# Not by its name, by which parallel workers would take a test for one of that server.
+@pytest.fixture(params=LIBRARIES, ids=["elastic", "opensearchpy"])
 def library(request):
     return request.param
 
