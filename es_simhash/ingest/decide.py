@@ -288,7 +288,10 @@ class _Deciding:
         self._later: dict[int | None, int] = {}
         # Rejected by a text of the index, which is said unless it is that of the fingerprint.
         self._doubted: list[tuple[list[Uncompared], Uncompared, str, int | None]] = []
-        self._near = unshown.near([document.fingerprint for document in batch if document.fingerprint is not None])
+        values = [document.fingerprint for document in batch]
+        # Copies attract others, too, from when their canonical is deleted or written again in this batch.
+        values += [copy.fingerprint for document in batch for copy in unshown.members.get(document.id, ())]
+        self._near = unshown.near([value for value in values if value is not None])
         if rule.grouping.similarity is not None:
             prepare_together(self._compared_soon(batch), rule.grouping.measure)
 

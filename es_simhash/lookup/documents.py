@@ -113,9 +113,8 @@ async def fetch_hits(
 ) -> tuple[dict[Key, Mapping[str, Any]], dict[Key, Gap | None]]:
     """
     Return the hits of the documents *wanted*, perhaps with others that have one of the ids; and which have none, and
-    why: ``None`` for a document that is gone, a gap if shards did not answer. *text_fields* come from ``_source``;
-    they may be empty. *source* names more of it. *versions*: whether hits
-    have ``_seq_no`` and ``_primary_term``.
+    why: ``None`` for a document that is gone, a gap if shards did not answer. *text_fields* come from ``_source``; they
+    may be empty. *source* names more of it. *versions*: whether hits have ``_seq_no`` and ``_primary_term``.
     Cost: one search for every *page* of documents.
     """
     found: dict[Key, Mapping[str, Any]] = {}

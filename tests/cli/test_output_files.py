@@ -24,7 +24,7 @@ def test_what_is_not_written_over(tmp_path):
 
 @pytest.mark.parametrize("words", ["review REMOVAL --html REMOVAL", "report news --out REMOVAL"])
 def test_no_page_is_written_over_a_removal(local, tmp_path, words):
-    """Before a server is asked; test_dedup_server has a report."""
+    """Before a server is asked; test_decisions_server has a report."""
     path = tmp_path / "removal.db"
     write_archive(path, [])
     before = path.read_bytes()

@@ -202,6 +202,14 @@ def test_what_is_decided_again_keeps_its_moment():
     assert [one.at for one in standing] == [1_000, 1_001, 1_001]
 
 
+def test_a_copy_stands_for_a_canonical_that_goes_in_the_same_batch():
+    """Also for what has other bits, where searches show neither."""
+    unshown, batch = Unshown(1), [Document("gone", None, is_deletion=True), Document("new", 1)]
+    unshown.add(Document("copy", 0, group="gone", position=0, is_member=True))
+    decision = decide(batch, Existing(), unshown, DecisionRule(Grouping(1), "tag"))[1]
+    assert (decision.group, decision.leader.id, decision.is_stale) == ("gone", "copy", True)
+
+
 def decide_one(document, index, *, led=None, there=None):
     """Return the group and the moment of *document*, where searches show the *index*."""
     existing = Existing(shown_near(index, [document], 3, led or {}), there=there or {})

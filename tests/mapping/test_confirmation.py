@@ -8,7 +8,16 @@ from es_simhash import IncompleteSearchError, build_mapping
 from es_simhash.mapping.context import MOST_NAMES, STATS_SECONDS, Context, IndexStats
 from es_simhash.mapping.mapping import mapping_of
 from es_simhash.mapping.meta import is_marked, marker_name, marker_properties, read_settings
-from es_simhash.mapping.resolve import SettingsChanged, begin_anew, confirm, read_index_settings, send_confirmed
+from es_simhash.mapping.resolve import (
+    SettingsChanged,
+    begin_anew,
+    confirm,
+    narrowed,
+    read_index_settings,
+    send_confirmed,
+)
+from es_simhash.removal.make_plan import read_setting
+from es_simhash.transport.conversation import refresh
 from es_simhash.transport.protocol import Call, names_in
 from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, scripted
 from tests.transport.fake_server import unmarked
@@ -135,9 +144,11 @@ def test_what_another_thread_learns_during_the_search(estate):
         estate.search(learn)
 
 
+LONG = [f"news-{number}-{'x' * 200}" for number in range(40)]
+
+
 def test_many_long_names_are_asked_about_in_parts():
     """A server takes 4,096 bytes as the first line of a request."""
-    names = [f"news-{number}-{'x' * 200}" for number in range(40)]
     asked = []
 
     def answer(call):
@@ -145,10 +156,33 @@ def test_many_long_names_are_asked_about_in_parts():
         return {name: {"mappings": unmarked()} for name in asked[-1]}
 
     context = Context()
-    settings = carry_out(read_index_settings(scripted(context), names), answer).result
-    carry_out(confirm(scripted(context), names, settings=settings), answer)
-    assert sorted(name for part in asked for name in part) == sorted(2 * names)
+    settings = carry_out(read_index_settings(scripted(context), LONG), answer).result
+    carry_out(confirm(scripted(context), LONG, settings=settings), answer)
+    assert sorted(name for part in asked for name in part) == sorted(2 * LONG)
     assert max(len(",".join(part)) for part in asked) < 4_000
+
+
+@pytest.mark.parametrize("work", [refresh, narrowed, lambda server, names: read_setting(server, names, "uuid")])
+def test_many_long_names_are_sent_in_parts(work):
+    """A server takes 4,096 bytes as the first line of a request."""
+    calls = carry_out(work(scripted(), LONG), lambda _: {"_shards": {"total": 1, "successful": 1, "failed": 0}}).calls
+    sent = {}
+    for call in calls:
+        sent.setdefault(call.api, []).append(names_in(call.arguments["index"]))
+    for parts in sent.values():
+        assert [name for part in parts for name in part] == LONG
+        assert max(len(",".join(part)) for part in parts) < 4_000
+
+
+def test_one_of_several_indices_that_is_gone():
+    """A server answers 404 for all, and does not say which: the others have their UUID all the same."""
+
+    def answer(call):
+        names = names_in(call.arguments["index"])
+        return ServerError(404) if "gone" in names else {name: {"settings": {"index": {"uuid": "u"}}} for name in names}
+
+    found = carry_out(read_setting(scripted(), ["a", "gone", "b"], "uuid"), answer).result
+    assert found == {"a": "u", "b": "u"}
 
 
 def test_an_index_that_changes_again_and_again_is_an_error(estate):
