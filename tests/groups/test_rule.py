@@ -6,9 +6,10 @@ import pytest
 
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.groups.grouping_request import GroupingRequest, choose_grouping
-from es_simhash.groups.recorded import find_field
+from es_simhash.groups.recorded import field_kinds, find_field
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.lookup_options import Verification
+from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.rule import (
     RULE_WORDS,
@@ -38,6 +39,26 @@ def test_a_field_that_no_search_reaches_is_the_object_that_hides_it():
     assert types == ["keyword", "nested", "object", None]
     assert find_field(mapping, "open.source.raw") == {"type": "keyword"}
     assert find_field({**mapping, "enabled": False}, "open.source")["type"] == "object"
+
+
+@pytest.mark.parametrize(
+    ("grouping", "said"),
+    [
+        (
+            Grouping(per="body"),
+            r"'body' of index 'i' is mapped as 'text': only a keyword can .*\(per\): name 'body\.raw'",
+        ),
+        (Grouping(per="none"), "'none' of index 'i' is not mapped: only a keyword"),
+        (Grouping(within=Within("body", 1)), "only a date can limit .*: name 'at'"),
+        (Grouping(order=("body",)), "only a date or a number can decide .*: name 'at'"),
+    ],
+)
+def test_a_field_that_cannot_decide_is_refused(grouping, said):
+    """With another one that can."""
+    text = {"type": "text", "fields": {"raw": {"type": "keyword"}}}
+    resolved = Resolved({"i": {"properties": {"body": text, "at": {"type": "date"}}}}, {"i": settings()})
+    with pytest.raises(MappingError, match=said):
+        field_kinds(resolved, grouping)
 
 
 def settings(grouping=None, *, text_fields=("body",), scheme="shingles-3", max_distance=None):

@@ -121,6 +121,37 @@ def test_pairs_groups_and_duplicates_of_one_id_in_several_shards(server, index, 
 WORDS = ["the council approved the new bridge", "shares fell after the forecast", "rain is expected on tuesday"]
 
 
+@pytest.mark.parametrize("server", ["opensearch"], indirect=True)  # the embedded Elasticsearch has no data streams
+def test_groups_and_a_removal_of_a_data_stream(server, index, simhash, tmp_path):
+    """Over its backing indices, by its name: a duplicate is found, grouped, deleted, and put back."""
+    template = {"mappings": build_mapping(text_field="body"), "settings": ONE_SHARD}
+    template = {"index_patterns": [f"{index}*"], "data_stream": {}, "priority": 500, "template": template}
+    server.request("PUT", f"/_index_template/{index}", template)
+    try:
+        for id_ in "ab":
+            document = {"@timestamp": "2026-01-01T00:00:00Z", "body": ROUTED * 3}
+            server.request("PUT", f"/{index}/_create/{id_}", document | fingerprint_fields(fingerprint(ROUTED * 3)))
+            if id_ == "a":
+                server.request("POST", f"/{index}/_rollover")
+        assert simhash.reconcile(index, canonical="id").duplicates == 1
+        server.request("POST", f"/{index}/_refresh")
+        [group], [pair] = simhash.groups(index), simhash.pairs(index)
+        assert [each.id for each in group.members] == sorted([pair.id, pair.other_id]) == ["a", "b"]
+        assert pair.index != pair.other_index
+        simhash.plan_removal(index, tmp_path / "removal.db", max_share=1.0)
+        for method, action, left in (
+            (simhash.apply_removal, "deleted", ["a"]),
+            (simhash.restore, "restored", ["a", "b"]),
+        ):
+            assert [(each.id, each.action) for each in method(tmp_path / "removal.db")] == [("b", action)]
+            server.request("POST", f"/{index}/_refresh")
+            assert [each.id for each in simhash.find_near_dups(index, ROUTED * 3)] == left
+        assert simhash.reconcile(index).changed == 0
+    finally:
+        server.remove(index)
+        server.request("DELETE", f"/_index_template/{index}")
+
+
 def fill_with(simhash, server, index, scheme):
     simhash.create_index(index, scheme=scheme, text_field="body", settings=THREE_SHARDS)
     documents = [{"_id": str(number), "body": text} for number, text in enumerate(WORDS)]
