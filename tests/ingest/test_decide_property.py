@@ -260,6 +260,15 @@ def test_a_canonical_comes_after_copies_of_others_that_it_could_have_taken():
     assert batch[3].at >= 1_001
 
 
+@given(related_fingerprints(20), st.integers(0, 20))
+def test_what_is_skipped_attracts_nothing(values, max_distance):
+    """Only what was written counts, so the written ones are the canonicals of the rule."""
+    batch = [Document(f"{n:02d}", value, position=n) for n, value in enumerate(values)]
+    decisions = decide(batch, Existing(), Unshown(max_distance), DecisionRule(Grouping(max_distance), "skip"))
+    written = [place for place, decision in enumerate(decisions) if decision.verdict != "skip"]
+    assert written == sorted(set(star(values, max_distance)))
+
+
 @given(st.sampled_from(["tag", "skip"]), st.booleans())
 def test_one_id_stands_once_for_each_routing_value(on_duplicate, is_one_batch):
     """What is near the older one belongs to it, not to a canonical that is gone; nothing is skipped for it."""
