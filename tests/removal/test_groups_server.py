@@ -4,13 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from es_simhash import GuardRailError, InvalidInputError, SimHashClient
+from es_simhash import GuardRailError, InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
 from es_simhash.groups.reconcile import Reconciled, reconcile
 from es_simhash.removal import regroup
 from es_simhash.writes.operations import Failure
 from tests.servers.fixtures import make_client
 from tests.servers.removals import ALL, DELETED, delete_duplicates, outcomes, plan_again
-from tests.servers.support import ONE_SHARD, read_all
+from tests.servers.support import ONE_SHARD, put, read_all
 
 TEXT, OTHER, MORE = (" ".join(f"{name}{n}" for n in range(50)) for name in ("word", "other", "more"))
 LONGER = f"{MORE} {TEXT} {OTHER}"
@@ -90,6 +90,24 @@ def test_removals_at_once(server, index, sync_simhash, tmp_path):
         assert {each.action for records in pool.map(apply, ["one", "two"]) for each in records} == {"deleted"}
     assert duplicates(server, index) == {}
     assert sync_simhash.reconcile(index, dry_run=True).changed == 0
+
+
+def test_an_index_that_was_made_anew_is_no_index_of_the_plan(server, index, simhash, plan):
+    """What the plan deletes takes no document of it into another group, though it stands behind the same alias."""
+    alias, wires = f"{index}-all", f"{index}-wires"
+    for name, documents in ((f"{index}-news", {"z": TEXT, "a": TEXT.upper()}), (wires, {"y": OTHER})):
+        tag(simhash, name, documents)
+        server.request("PUT", f"/{name}/_alias/{alias}")
+    simhash.plan_removal(alias, plan, **ALL)
+    server.remove(wires)
+    tag(simhash, wires, {"y": OTHER})
+    server.request("PUT", f"/{wires}/_alias/{alias}")
+    copy = fingerprint_fields(fingerprint(TEXT))
+    copy["simhash"] |= {"group": "z", "duplicate_of": "z", "distance": 0}
+    put(server, wires, [{"_id": "n", "body": TEXT, **copy}])
+    before = read_all(server, wires)
+    assert outcomes(simhash.apply_removal(plan)) == {"z": DELETED}
+    assert read_all(server, wires) == before
 
 
 def tenants(server, index, simhash, kind):
