@@ -10,6 +10,7 @@ from es_simhash.removal import apply as apply_module
 from tests.servers.removals import (
     ALL,
     DELETED,
+    OTHER,
     TEXT,
     change,
     copies,
@@ -71,10 +72,11 @@ def test_a_text_that_is_lost_does_not_keep_others_from_coming_back(server, index
 
 
 def test_what_was_copied_elsewhere_was_deleted_all_the_same(server, index, simhash, before, plan):
-    """A new run knows it, and looks at its canonical."""
+    """A new run knows it, and looks whether its canonical is there: a change since is no reason to bring it back."""
     simhash.create_index(f"{index}-other", text_field="body")
     list(simhash.apply_removal(plan))
     assert {each.action for each in simhash.restore(plan, index=f"{index}-other")} == {"restored"}
+    change(server, index, "a", body=OTHER)
     assert outcomes(simhash.apply_removal(plan)) == dict.fromkeys(("b0000", "s0000"), DELETED)
     server.request("DELETE", f"/{index}/_doc/a")
     assert outcomes(simhash.apply_removal(plan))["b0000"] == ("restored", "canonical_missing")
