@@ -143,3 +143,16 @@ def test_what_a_run_left_is_noted_as_kept(server, index, simhash, before, plan, 
     assert sources(server, index).keys() == {"a"}
     assert {each.action for each in simhash.restore(plan)} == {"restored"}
     assert sources(server, index).keys() == before.keys() - {"r"}
+
+
+def test_a_canonical_that_cannot_be_read_afterwards(server, index, simhash, before, plan, monkeypatch):
+    """Nobody knows whether it is there: what was deleted for it comes back."""
+
+    async def unreadable(_server, documents):
+        return {each.key: {"error": {"type": "es_rejected_execution_exception"}} for each in documents}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(apply_module, "read_planned", unreadable)
+        found = outcomes(simhash.apply_removal(plan))
+    assert found == dict.fromkeys(("b0000", "s0000"), ("restored", "unreadable"))
+    assert sources(server, index).keys() == before.keys()
