@@ -10,18 +10,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from es_simhash import DEFAULT_SCHEME, InvalidInputError, SimHashClient, Written, with_fingerprints
+from es_simhash import InvalidInputError, SimHashClient, Written
 from es_simhash.arguments import check_count
 from es_simhash.cli.app import FAILED
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.failures import WrongUseError, unblocking
-from es_simhash.cli.lines import Format, Line, Reader, read_delimiter, to_action
-from es_simhash.cli.options import RULE, TextFields, To, reads, takes
+from es_simhash.cli.lines import Format, Line, Reader, to_action
+from es_simhash.cli.options import RULE, TextFields, To, takes
 from es_simhash.cli.output_files import open_report
 from es_simhash.cli.show import (
-    DRY,
     PARTLY,
     SHOWN_FAILURES,
     count,
@@ -35,13 +34,9 @@ from es_simhash.cli.show import (
 )
 from es_simhash.cli.stopping import Request, exit_code, stop_requests
 from es_simhash.errors import shorten
-from es_simhash.mapping.fields import our_object
-from es_simhash.transport.raw_json import read_json
 
 FIRST_LINES, MOST_NAMED = 500, 20
 """If none of so many lines has the text field, nothing is created, and at most so many of their fields are named."""
-
-_DELIMITER = "What separates the columns of CSV. Default: the one of , ; and tab that the header has most of."
 
 
 @takes(SimHashClient.ingest, f"{RULE} workers batch")
@@ -53,14 +48,12 @@ def ingest(
     id_field: str | None = None,
     text_field: TextFields = (),
     format: Format = "auto",
-    delimiter: Annotated[Any, reads(read_delimiter, _DELIMITER, "CHARACTER")] = None,
     create: bool = False,
     on_duplicate: Literal["tag", "skip", "none"] = "tag",
     content_ids: bool = False,
     op_type: Literal["index", "create"] = "index",
     skip: int = 0,
     report: str | None = None,
-    dry_run: bool = False,
     to: To = To(),
     **how: Any,
 ) -> int:
@@ -107,8 +100,6 @@ def ingest(
         report:
             Write the outcome of each document to this file, as JSON Lines: file, line, id, action, reason, and its
             canonical.
-        dry_run:
-            Read the lines, make their fingerprints and count them; write nothing, and search for no near-duplicates.
     """
     if create and not text_field:
         raise WrongUseError("--create needs --text-field: the new index records which fields hold the text")
@@ -119,9 +110,9 @@ def ingest(
     how |= {"on_duplicate": None if on_duplicate == "none" else on_duplicate, "op_type": op_type}
     how |= {"text_field": text_field or None, "id_from": "content" if content_ids else None}
     with ExitStack() as stack:
-        reader = Reader(files, format=format, delimiter=delimiter)
+        reader = Reader(files, format=format)
         connection = stack.enter_context(connect(to, index, is_quiet=True))
-        tally = Tally(stack.enter_context(open_report(report, files, dry_run=dry_run)), is_dry=dry_run)
+        tally = Tally(stack.enter_context(open_report(report, files)))
         is_new = create and not connection.client.indices.exists(index=index)
         run = Run(reader, stack.enter_context(reader.records()), tally, skip=skip, id_field=id_field)
         first = run.find_first()
@@ -132,17 +123,12 @@ def ingest(
         if is_new:
             _check_grouping(how)
             run.check_text_field(text_field)
-            made = connection.simhash.create_index(
-                index, text_field=text_field, max_distance=max_distance, dry_run=dry_run
-            )
-            note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
+            made = connection.simhash.create_index(index, text_field=text_field, max_distance=max_distance)
+            note(f"created {index}, scheme {made.scheme}")
         if not content_ids and "_id" not in first and (names := [*filter(_IDS.fullmatch, first["_source"])]):
             note(f"the lines have no _id, so the documents get new ids: --id-field {names[0]} takes theirs")
-        code, began = 0, time.monotonic()
-        if dry_run:
-            run.try_out(connection, to, index, how, is_new=is_new)
-        else:
-            code = run.write(connection, index, how)
+        began = time.monotonic()
+        code = run.write(connection, index, how)
         # Before the report is closed, which may fail: its disk is full.
         return code or tally.show(index, time.monotonic() - began)
 
@@ -195,11 +181,10 @@ class LineFailure:
 class Tally:
     """Counts the outcome of each line, and writes one line of JSON for each to *report*, if there is one."""
 
-    def __init__(self, report: Callable[[str], Any] | None, *, is_dry: bool = False) -> None:
+    def __init__(self, report: Callable[[str], Any] | None) -> None:
         self.report = report
         self.lines = 0
         self.last: Line | None = None
-        self._is_dry = is_dry
         self._counts: Counter[str] = Counter()
         self._failures: list[LineFailure] = []
         self._warnings: list[str] = []
@@ -238,9 +223,8 @@ class Tally:
     def sentence(self) -> str:
         """Return the counts in words."""
         counts = self._counts
-        verb = "would be written" if self._is_dry else "written"
         phrases = {"updated": "in place of one with the same id", "too_short": "too short to compare", **_PHRASES}
-        parts = [f"{count(counts['written'], 'document')} {verb}, {counts['fingerprinted']:,} with a fingerprint"]
+        parts = [f"{count(counts['written'], 'document')} written, {counts['fingerprinted']:,} with a fingerprint"]
         parts += [f"{counts[name]:,} {phrase}" for name, phrase in phrases.items() if counts[name]]
         return ", ".join(parts)
 
@@ -259,11 +243,11 @@ class Tally:
         if counts["written"] and not counts["fingerprinted"]:
             warn("no document has a fingerprint: compare --text-field with the names of the fields")
         names = ("written", "fingerprinted", "updated", "too_short", *_PHRASES)
-        plain = {"index": index, "dry_run": self._is_dry, **{name: counts[name] for name in names}}
+        plain = {"index": index, **{name: counts[name] for name in names}}
         speed = f"{seconds:.1f} s, {self.lines / seconds if seconds else 0:,.0f} documents/s"
         show(
             plain | {"seconds": round(seconds, 3)} | plain_failures(self._failures),
-            f"{index}: {self.sentence()}; {speed}{DRY * self._is_dry}",
+            f"{index}: {self.sentence()}; {speed}",
         )
         if failed:
             return FAILED if advice and not counts["written"] else PARTLY
@@ -360,25 +344,6 @@ class Run:
         more = f"; up to {count(open_, 'document')} more may be written" if open_ else ""
         skip = self._skip + self._tally.lines
         return f"stopped: {place}{self._tally.sentence()}{more}; run it again with --skip {skip}"
-
-    def try_out(self, connection: Connection, to: To, index: str, how: dict[str, Any], *, is_new: bool) -> None:
-        """Count what would be written to *index*, which does not exist yet if it is new; write nothing."""
-        problems: dict[int, str] = {}
-        made: dict[str, Any] = {"on_problem": lambda problem: problems.update({problem.position: problem.reason})}
-        made |= {"text_field": how["text_field"], "workers": how.get("workers")}
-        if is_new:
-            documents = with_fingerprints(self._actions(), scheme=DEFAULT_SCHEME, prefix=to.prefix, **made)
-        else:
-            list(connection.simhash.ingest(index, (), **how, dry_run=True))
-            documents = connection.simhash.with_fingerprints(index, self._actions(), **made)
-        for number, action in enumerate(documents):
-            source = action["_source"]
-            body = read_json(source) if isinstance(source, str) else source
-            reason = problems.pop(number, None)
-            is_done = reason is None and "fingerprint" in our_object(body, to.prefix)
-            written = Written(number, action.get("_id"), index, "written", reason, fingerprinted=is_done)
-            self._count(written, connection)
-        self._count_unreadable()
 
     def _count(self, written: Written, connection: Connection) -> None:
         if written.position != self._answered:

@@ -137,19 +137,15 @@ class Line:
 
 
 class Reader:
-    """
-    Reads one file after another; ``-`` is stdin.
-    *delimiter*: of CSV; else the header says. *position*: bytes read so far, of all files together, as stored.
-    """
+    """Reads files, one after another; ``-`` is stdin. *position*: bytes read so far, of all together, as stored."""
 
-    def __init__(self, files: Sequence[str], *, format: Format = "auto", delimiter: str | None = None) -> None:
+    def __init__(self, files: Sequence[str], *, format: Format = "auto") -> None:
         self.position = 0
         for name in files:
             if name != STDIN:
                 check_input("FILE", name)
         self._files = tuple(files)
         self._format = format
-        self._delimiter = delimiter
 
         paths = [Path(name) for name in files]  # no file has the name of stdin
         self._total = sum(path.stat().st_size for path in paths) if all(path.is_file() for path in paths) else None
@@ -173,7 +169,7 @@ class Reader:
         for name in self._files:
             with open_input(name) as (raw, content):
                 can_tell = raw.seekable()
-                for line in _read("-" if name == STDIN else name, content, self._format, self._delimiter):
+                for line in _read("-" if name == STDIN else name, content, self._format):
                     self.position, is_empty = before + (raw.tell() if can_tell else 0), False
                     yield line
                 self.position = before = before + (raw.tell() if can_tell else 0)
@@ -193,7 +189,7 @@ _BULK = (
 )
 
 
-def _read(name: str, content: IO[bytes], format_: Format, delimiter: str | None) -> Iterator[Line]:
+def _read(name: str, content: IO[bytes], format_: Format) -> Iterator[Line]:
     lines = _Lines(name, content)
     suffix = next((kind for kind in ("csv", "tsv") if name.lower().removesuffix(".gz").endswith(f".{kind}")), "jsonl")
     kind = suffix if format_ == "auto" else format_
@@ -202,7 +198,7 @@ def _read(name: str, content: IO[bytes], format_: Format, delimiter: str | None)
         if fault := _find_fault(head, kind):
             yield Line(name, 1, reason=f"the file is {fault}")
         else:
-            yield from _rows(lines, head, delimiter) if kind == "csv" else _json_lines(lines)
+            yield from _rows(lines, head) if kind == "csv" else _json_lines(lines)
     except Exception as error:
         # Damaged or cut packed data; an OSError of the system has a number.
         if not isinstance(error, (EOFError, zlib.error)) and not (isinstance(error, OSError) and error.errno is None):
@@ -288,7 +284,7 @@ _SEVERAL = f"JSON on several lines: {ONE_EACH} (jq -c . does, and for an array j
 _MAY_SEPARATE = re.compile(r"[|%>^~:!*=]")
 
 
-def _rows(lines: _Lines, head: bytes, delimiter: str | None) -> Iterator[Line]:
+def _rows(lines: _Lines, head: bytes) -> Iterator[Line]:
     """
     Yield the rows of CSV. One that has, by its quotes, as many fields as the header is believed, whatever is in them;
     each line that another one takes is told.
@@ -296,9 +292,8 @@ def _rows(lines: _Lines, head: bytes, delimiter: str | None) -> Iterator[Line]:
     # Global to the process, which is ours. The default is 128 KiB, and many texts are longer.
     csv.field_size_limit(LONGEST_LINE)
     first = head.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")[0]
-    is_given = delimiter is not None
     # Spreadsheets of many countries write semicolons.
-    delimiter = delimiter or max(",;\t", key=lambda separator: first.count(separator.encode()))
+    delimiter = max(",;\t", key=lambda separator: first.count(separator.encode()))
     header: list[str] = []
     # Without strict, a quote that is never closed would make the rest of the file one field.
     rows = csv.reader(iter(lines), delimiter=delimiter, strict=True)
@@ -321,7 +316,7 @@ def _rows(lines: _Lines, head: bytes, delimiter: str | None) -> Iterator[Line]:
             continue
         elif not header:
             header = row
-            if reason := _header_fault(header, None if is_given else delimiter):
+            if reason := _header_fault(header):
                 yield lines.lost(reason)
                 return
         elif len(row) != len(header):
@@ -355,12 +350,12 @@ def _lose(lines: _Lines, start: int, reason: str) -> Iterator[Line]:
         yield Line(lines.name, number, reason=f"lost in the quoted cell that begins in line {start}")
 
 
-def _header_fault(header: Sequence[str], delimiter: str | None) -> str | None:
-    """Return why no row can be read; *delimiter*: the one that was guessed."""
-    if delimiter is not None and len(header) == 1 and (other := _MAY_SEPARATE.search(header[0])):
+def _header_fault(header: Sequence[str]) -> str | None:
+    """Return why no row can be read."""
+    if len(header) == 1 and (other := _MAY_SEPARATE.search(header[0])):
         return (
             f"the header {shorten(header[0])} is one column, so the file is skipped: if {other[0]!r} separates "
-            f"columns, pass --delimiter '{other[0]}', else --delimiter '{delimiter}'"
+            "columns, write commas there, else another name for the column"
         )
     named = [name for name in header if name.strip()]
     if not named or len(set(named)) < len(named):
@@ -429,11 +424,3 @@ def _check_id(given: Any) -> str:
     if not 0 < size <= LONGEST_ID_BYTES:
         raise InvalidInputError(f"the id {shorten(text)} has {size} bytes: give 1 to {LONGEST_ID_BYTES}")
     return text
-
-
-def read_delimiter(word: str) -> str:
-    """Return the character that *word* is, where people may type a tab as two."""
-    character = word.replace("\\t", "\t")
-    if len(character) != 1 or character in '"\r\n':
-        raise InvalidInputError(f"{shorten(word)} is not one character: give one such as ';' or '\\t'")
-    return character

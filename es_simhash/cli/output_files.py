@@ -44,7 +44,9 @@ def _open_private(path: str, flags: int) -> int:
 
 
 @contextmanager
-def open_report(path: str | None, inputs: Sequence[str], *, dry_run: bool) -> Iterator[Callable[[str], Any] | None]:
+def open_report(
+    path: str | None, inputs: Sequence[str], *, dry_run: bool = False
+) -> Iterator[Callable[[str], Any] | None]:
     """
     Open the report of a command that reads *inputs*, and return what writes to it; ``-`` is stdout. A dry run replaces
     none. A file has what it had until something is written, or the end: a server may not answer what is asked first.

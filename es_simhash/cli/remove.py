@@ -46,7 +46,7 @@ SHOWN = 20
 """Lines about single documents that are printed for people."""
 
 
-@takes(SimHashClient.plan_removal, f"after also filter limit max_share show {RULE}")
+@takes(SimHashClient.plan_removal, f"after also filter max_share show {RULE}")
 def plan(index: str, /, *, out: str | None = None, to: To = To(), **how: Any) -> None:
     """
     Plan which duplicates of INDEX to delete, and for what. INDEX is not changed.

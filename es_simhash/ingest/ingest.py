@@ -32,7 +32,7 @@ from es_simhash.mapping.context import Resolved, TextFields
 from es_simhash.mapping.faults import refuse_hidden_groups
 from es_simhash.mapping.fields import now, our_object
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import agree, check_unchanged, resolve_index
+from es_simhash.mapping.resolve import agree, check_unchanged
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import milliseconds_of
@@ -56,7 +56,7 @@ def _told_how_to_create() -> Iterator[None]:
 
 
 async def ingest(
-    server: Port, index: str, documents: Iterable[Any], options: IngestOptions, *, dry_run: bool = False
+    server: Port, index: str, documents: Iterable[Any], options: IngestOptions
 ) -> AsyncGenerator[Sequence[Written], None]:
     """
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
@@ -64,20 +64,13 @@ async def ingest(
     what the login may not see, a refresh, and five that record the rule and measure the index. For every 2,000
     documents (500 where the server is asked about each) a look at the mapping and a bulk; if they are grouped, a
     multi-search, or by the table a search, and a search of what is near, while the batch before it is decided. A
-    refresh after every 100,000. A dry run takes no document, and refuses what is refused before the first one, but for
-    a login that sees masks: only a write shows that, and a dry run needs no right to write.
+    refresh after every 100,000.
     """
     check_index(check_name("index", index))
     check_iterable("documents", documents)
     with ExitStack() as stack:
         stack.enter_context(_told_how_to_create())
         server = await reading_primaries(server, index)
-        if dry_run:
-            resolved = await resolve_index(server, index)
-            target = WriteTarget(resolved, agree(resolved, server.context))
-            if options.on_duplicate is not None:
-                await _choose_grouping(server, index, target, options, record=False)
-            return
         target = await find_write_target(server, index)
         source = Source(index, documents, target=target, options=options, prefix=server.prefix)
         stack.callback(source.close)

@@ -105,8 +105,6 @@ async def make_plan(
         )
     left_out = await planning.add_all(server, groups)
     writer.allowed = allowed_with(options.also)
-    if options.limit is not None:
-        left_out["limit"] = await server.compute(writer.cut, options.limit)
     guards = Guards(options.max_share, await count_shown(server, index, names))
     without_fingerprint, ungrouped = await count_lacking(
         server.patient, index, resolved.settings_of, mappings=resolved.mappings

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from es_simhash.arguments import (
-    Count,
     FilePath,
     check_choice,
     check_field,
@@ -60,8 +59,6 @@ class PlanOptions:
             Classes that are removed as well, where by default only ``"same"`` and ``"contained"`` are, which lose
             nothing: ``"few"`` (a few words of its own, and no number), ``"numbers"`` (only numbers differ),
             ``"title"`` (it has a title of its own), ``"rewritten"`` (more of its own).
-        limit:
-            Largest number of removals; the most similar are taken.
         max_share:
             Largest share of all documents that :meth:`apply_removal` may remove, 0 to 1. A plan beyond it is made,
             and its ``excess`` says what will be refused.
@@ -76,7 +73,6 @@ class PlanOptions:
     grouping: GroupingRequest = field(default_factory=GroupingRequest)
     filter: Filter = None
     also: Sequence[Loss] = option((), _check_also)
-    limit: int | None = option(None, Count(0))
     max_share: float = option(DEFAULT_MAX_SHARE, lambda _, share: check_max_share(share))
     after: Sequence[FilePath] = option((), check_inputs)
     show: Sequence[str] = option((), _check_shown)

@@ -295,7 +295,6 @@ LEFT_OUT: Mapping[str, str] = {
     "changed": "changed or deleted meanwhile",
     "filtered": "left out by the filter",
     "decided": "kept by people before",
-    "limit": "beyond the limit",
     "no_fingerprint": "without a readable fingerprint: run setup",
 }
 """Why a duplicate is not in a plan, by kind; what gives another kind (``may_delete``, ``make_plan``) adds it here."""

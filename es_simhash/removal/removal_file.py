@@ -246,13 +246,6 @@ class PlanWriter(Lines):
             )
         self._count += 1
 
-    def cut(self, limit: int) -> int:
-        """Leave out all but the *limit* most similar of the lines that go, and return how many."""
-        more = max(0, self.count_lines("leaving") - limit)
-        cut = f"SELECT number FROM lines WHERE {_WHICH} {_ORDER} LIMIT {more}"
-        self._all(f"DELETE FROM lines WHERE number IN ({cut})", self._asked("going"))
-        return more
-
     def finish(self, header: PlanHeader) -> str:
         """Write the header, make the plan last, and return its SHA-256."""
         with self._reading():

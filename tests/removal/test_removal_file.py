@@ -45,14 +45,13 @@ def removal(number, similarity=0.9, distance=3, text="text"):
     return PlannedRemoval(document, canonical, distance, similarity, "same")
 
 
-def write(path, removals, *, limit=None, **header):
+def write(path, removals, **header):
     """Write a plan, and return its digest."""
     with PlanWriter(path) as writer:
         for each in removals:
             writer.add(each)
         writer.allowed = HEADER.allowed
-        cut = 0 if limit is None else writer.cut(limit)
-        return writer.finish(replace(HEADER, count=len(removals) - cut, **header))
+        return writer.finish(replace(HEADER, count=len(removals), **header))
 
 
 def refused(path, said=".", **options):
@@ -105,18 +104,6 @@ def test_the_digest_can_be_computed_by_anybody(path):
         lines = database.execute("SELECT line FROM lines ORDER BY similarity, distance DESC, number")
         text = "".join(f"{each}\n" for each in (header, *(line for (line,) in lines)))
     assert hashlib.sha256(text.encode()).hexdigest() == sha256 == removal_summary(path)["plan"]
-
-
-def test_a_limit_keeps_the_most_similar(tmp_path):
-    """The lines that are left out are those one would look at first; what is held back goes in no case."""
-    similarities = [0.9, 0.8, 1.0]
-    held = replace(removal(9, 0.7), loss="few")
-    for limit in (0, 1, 2, 9):
-        path = tmp_path / f"{limit}.db"
-        write(path, [held, *(removal(n, each) for n, each in enumerate(similarities))], limit=limit)
-        with RemovalFile(path) as found:
-            assert [each.similarity for each in found.removals()] == [0.7, *sorted(similarities)[max(0, 3 - limit) :]]
-            assert found.count_lines("leaving") == min(3, limit)
 
 
 def test_a_plan_that_is_not_finished_leaves_no_file(tmp_path):

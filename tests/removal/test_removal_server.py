@@ -94,7 +94,7 @@ def test_a_text_too_short_to_say_anything_goes_for_no_other(server, index, simha
 
 
 def test_options_of_a_plan(server, index, simhash, plan):
-    """Filter, limit and similarity leave lines out, the plan shows what is asked for, and nothing is recorded."""
+    """Filter and similarity leave lines out, the plan shows what is asked for, and nothing is recorded."""
     documents = {
         "a": {"body": TEXT, "lang": "en"},
         "b": {"body": TEXT.upper(), "lang": "en", "n": [1, 2], "by": {"city": "x" * 50}},
@@ -109,8 +109,6 @@ def test_options_of_a_plan(server, index, simhash, plan):
     assert line.document.fields == {"body": TEXT.upper(), "by.city": "x" * 50, "n": [1, 2]}
     made = plan_again(simhash, index, plan, verify=0.99, **options)
     assert (set(lines_of(plan)), made.left_out) == ({"b", "d"}, {})
-    made = plan_again(simhash, index, plan, limit=2, **options)
-    assert (set(lines_of(plan)), made.left_out) == ({"b", "d"}, {"limit": 1})
     plan_again(simhash, index, plan, preset="identical", **ALL)
     assert read_plan(plan).header.grouping["similarity"] == 1.0
     assert "grouping" not in json.dumps(server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"])

@@ -94,7 +94,6 @@ class AsyncGroupingMethods(AsyncBase):
         batch: int | None = None,
         lookups: Lookups = "auto",
         memory_bytes: int | None = None,
-        dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> AsyncGenerator[Written, None]:
         """
@@ -161,8 +160,6 @@ class AsyncGroupingMethods(AsyncBase):
             memory_bytes:
                 Most memory for these fingerprints, 20 to 60 bytes each, the fewer the more there are; by default 1 GiB.
                 If they need more, ``"auto"`` asks the server, and ``"memory"`` is an error that says how much.
-            dry_run:
-                Only refuse what is refused before the first document; take no document, and write and yield nothing.
             progress:
                 Is called with a :class:`Progress` after each part of the work.
 
@@ -177,7 +174,6 @@ class AsyncGroupingMethods(AsyncBase):
         from es_simhash.ingest.ingest_options import IngestOptions
         from es_simhash.lookup.lookup_options import LookupRequest
 
-        self._check_flags(dry_run=dry_run)
         options = IngestOptions(
             text_field=text_field,
             on_duplicate=on_duplicate,
@@ -190,10 +186,7 @@ class AsyncGroupingMethods(AsyncBase):
             batch=batch,
             lookup=LookupRequest(lookups=lookups, memory_bytes=memory_bytes),
         )
-        return self._feed(
-            documents,
-            lambda items: ingest(self._server(progress, is_dry=dry_run), index, items, options, dry_run=dry_run),
-        )
+        return self._feed(documents, lambda items: ingest(self._server(progress), index, items, options))
 
     def screen(
         self,

@@ -75,7 +75,6 @@ class GroupingMethods(SyncBase):
         documents: Iterable[Any],
         *,
         options: IngestOptions,
-        dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> Generator[Written, None, None]:
         """
@@ -96,8 +95,6 @@ class GroupingMethods(SyncBase):
             documents:
                 Documents or bulk actions, as :func:`with_fingerprints` takes them. The id of each is its ``_id``, no
                 other field; one without gets a random id, so that a second run adds it again (*id_from*).
-            dry_run:
-                Only refuse what is refused before the first document; take no document, and write and yield nothing.
             ...
 
         Raises:
@@ -110,7 +107,7 @@ class GroupingMethods(SyncBase):
 
         return self._feed(
             documents,
-            lambda items: ingest(self._server(progress, is_dry=dry_run), index, items, options, dry_run=dry_run),
+            lambda items: ingest(self._server(progress), index, items, options),
         )
 
     def screen(

@@ -39,7 +39,6 @@ class RemovalMethods(SyncBase):
         within: tuple[str, str] | Literal[False] | None = None,
         filter: Filter = None,
         also: Sequence[Loss] = (),
-        limit: int | None = None,
         max_share: float = 0.2,
         after: Sequence[FilePath] = (),
         show: Sequence[str] = (),
@@ -73,8 +72,6 @@ class RemovalMethods(SyncBase):
                 Classes that are removed as well, where by default only ``"same"`` and ``"contained"`` are, which lose
                 nothing: ``"few"`` (a few words of its own, and no number), ``"numbers"`` (only numbers differ),
                 ``"title"`` (it has a title of its own), ``"rewritten"`` (more of its own).
-            limit:
-                Largest number of removals; the most similar are taken.
             max_share:
                 Largest share of all documents that :meth:`apply_removal` may remove, 0 to 1. A plan beyond it is made,
                 and its ``excess`` says what will be refused.
@@ -101,7 +98,6 @@ class RemovalMethods(SyncBase):
             ),
             filter=filter,
             also=also,
-            limit=limit,
             max_share=max_share,
             after=after,
             show=show,
