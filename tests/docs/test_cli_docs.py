@@ -54,18 +54,19 @@ def test_every_command_has_help_and_examples(command):
 # What the methods of the client that write are; all others only read.
 WRITES = {"setup", "create_index", "put_mapping", "put_pipeline", "ingest", "reconcile", "backfill", "follow"}
 WRITES |= {"apply_removal", "tag_written", "restore", "remove_fields"}
+HELD_BACK = WRITES - {"follow", "ingest", "tag_written"}
 
 
 def test_what_writes_can_be_held_back(command):
-    """By --yes or by --dry-run; by both only where --yes is for one option of the command."""
+    """By --yes or by --dry-run; by both only where --yes is for one option. To ingest is to write."""
     name, entry = command
     text = inspect.getsource(inspect.unwrap(entry.default_command))
     options = options_of(entry)
     found = options.keys() & {"--yes", "--dry-run"}
-    if name == "follow":  # what it writes first says setup without --yes
+    if name in ("follow", "ingest"):  # what the first writes first says setup without --yes
         return
-    if not WRITES.intersection(re.findall(r"simhash\.(\w+)\(", text)):
-        assert found == ({"--dry-run"} if name == "ingest" else set())  # which writes in a class of its own
+    if not HELD_BACK.intersection(re.findall(r"simhash\.(\w+)\(", text)):
+        assert found == set()
     elif len(found) == 2:
         [mode] = re.findall(r"^With (--[a-z]+): do it\.", options["--yes"])
         assert "; needs --yes." in " ".join(options[mode].split())
@@ -77,8 +78,7 @@ def test_the_methods_that_write_are_known():
     """Those with a dry run, and those that the commands hold back by other means."""
     methods = inspect.getmembers(SimHashClient, inspect.isfunction)
     dry = {name for name, method in methods if "dry_run" in inspect.signature(method).parameters}
-    assert WRITES - dry == {"follow", "tag_written"}  # no command has the latter
-    assert dry <= WRITES
+    assert dry == HELD_BACK
 
 
 def test_the_manual_is_what_the_commands_say():
