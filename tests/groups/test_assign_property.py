@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.groups import all_pairs, assign
-from es_simhash.groups.assign import Documents, group_documents
+from es_simhash.groups.assign import Documents, group_documents, group_pairs
 from es_simhash.groups.table import Ids, Table, Texts
 from es_simhash.lookup.content import TextStore
 from es_simhash.mapping.rule import Grouping, Within
@@ -188,6 +188,17 @@ def test_pairs_are_those_of_the_rule(items, grouping, chunk, split):
         for b in range(a + 1, len(items))
         if near(items[a], items[b]) and (split is None or a < split <= b)
     ]
+
+
+@given(st.sets(st.tuples(st.integers(0, 8), st.integers(0, 8))))
+def test_pairs_that_are_given_make_groups(pairs):
+    """Each place belongs to the first canonical before it that a pair names with it, whichever comes first."""
+    expected = []
+    for place in range(9):
+        near = [other for other in range(place) if {(place, other), (other, place)} & pairs]
+        expected.append(next((other for other in near if expected[other] == other), place))
+    left, right = np.array([pair for pair in pairs if pair[0] != pair[1]], np.int64).reshape(-1, 2).T
+    assert group_pairs(9, left, right).tolist() == expected
 
 
 def test_a_large_group_takes_time_by_its_members():

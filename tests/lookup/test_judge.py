@@ -141,6 +141,15 @@ def test_the_rule_of_a_lookup(asker, recorded, given, rule, origin, not_applied)
     assert (found.not_applied, found.within is None) == (not_applied, found.per is None)
 
 
+@pytest.mark.parametrize("given", [{"preset": "near"}, {"verify": True}, {"verify": 0.9}])
+def test_a_fingerprint_has_no_text_to_compare(given):
+    """Whoever asks for a comparison of texts has to pass a text."""
+    settings = IndexSettings(get_scheme(), ("body",))
+    with pytest.raises(InvalidInputError, match="ask with a text, not with a fingerprint"):
+        choose_rule(settings, {}, LookupOptions(**given), "fingerprint")
+    assert choose_rule(settings, {}, LookupOptions(**given | {"verify": False}), "fingerprint")[0].similarity is None
+
+
 OTHER = "heavy rain closed two mountain roads while crews worked all night to clear the mud near the old tunnel"
 
 

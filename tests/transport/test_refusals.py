@@ -8,7 +8,7 @@ import pytest
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.transport import refusals
-from es_simhash.transport.answers import Gap, check_whole, find_gaps
+from es_simhash.transport.answers import NO_COPY, Gap, check_whole, find_gaps
 from es_simhash.transport.conversation import attempt, changing, halves, rounds
 from es_simhash.transport.protocol import Call
 from es_simhash.transport.refusals import Row
@@ -171,6 +171,7 @@ def test_what_an_answer_may_lack(shards, more, said):
     ("error", "unreachable", "unwritable", "lost"),
     [
         (opensearchpy.ConnectionError("N/A", "refused", OSError()), True, False, True),
+        (opensearchpy.ConnectionError("N/A", "refused", TypeError()), True, False, True),
         (opensearchpy.ConnectionTimeout("TIMEOUT", "late", OSError()), True, False, True),
         (opensearchpy.SSLError("N/A", "self-signed", OSError()), False, False, True),
         (opensearchpy.SerializationError({}, TypeError("set")), False, True, True),
@@ -189,6 +190,36 @@ def test_what_became_of_a_request(error, unreachable, unwritable, lost):
     """By the classes of both clients: whether a server was there, whether anything was sent, whether it was done."""
     found = refusals.is_unreachable(error), refusals.is_unwritable(error), refusals.may_be_lost(error)
     assert found == (unreachable, unwritable, lost)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "kind", "passes"),
+    [
+        (429, "es_rejected_execution_exception", True),
+        (429, "cluster_block_exception", False),
+        (409, "version_conflict_engine_exception", False),
+        (None, "", False),
+        (ServerError(503, "no_shard_available_action_exception"), "", True),
+        (ServerError(400, "parsing_exception"), "", False),
+    ],
+)
+def test_what_passes_by_itself(refusal, kind, passes):
+    """By the status and the kind of one operation, or by the exception of a request."""
+    assert refusals.is_passing(refusal, kind) is passes
+
+
+@pytest.mark.parametrize(
+    ("gap", "is_missing"),
+    [
+        (Gap("shards_silent", 1, 2), True),
+        (Gap("shards_missing"), True),
+        (Gap("shards_failed", 1, 2, NO_COPY), True),
+        (FAILED, False),
+    ],
+)
+def test_a_shard_that_has_no_copy_is_missing(gap, is_missing):
+    """A shard that fails is there."""
+    assert gap.is_missing_shard is is_missing
 
 
 @pytest.mark.parametrize(("types", "field"), [("SORTED, NUMERIC", "simhash.distance"), ("SORTED", None)])
