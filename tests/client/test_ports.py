@@ -18,7 +18,7 @@ from es_simhash.client.async_port import AsyncioServer, Feed
 from es_simhash.client.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect, is_async_client
 from es_simhash.client.port import BlockingServer, finish, stream
 from es_simhash.errors import InvalidInputError
-from es_simhash.transport.pages import Reading, viewing
+from es_simhash.transport.pages import viewing
 from es_simhash.transport.protocol import Call, Compute, Progress, noting
 from es_simhash.transport.server import Server
 from tests.transport.by_hand import ServerError
@@ -110,12 +110,6 @@ async def holding_within(server, log):
 BOTH_CLEARED = (["cleared", "cleared"], ["GeneratorExit"])
 
 
-def half_read(client, log):
-    items = stream(holding(BlockingServer(client, OPENSEARCH), log))
-    assert next(items) == 0
-    return items
-
-
 def test_closing_an_async_stream_early_reaches_the_operation():
     """The same on asyncio."""
     client, log = AsyncClient(), []
@@ -135,7 +129,8 @@ def test_a_sync_stream_inside_a_running_loop(how):
     client, log = Client(), []
 
     async def main():
-        items = half_read(client, log)
+        items = stream(holding(BlockingServer(client, OPENSEARCH), log))
+        assert next(items) == 0
         if how == "closed":
             items.close()
         elif how == "dropped":
@@ -180,12 +175,9 @@ def test_a_failure_passes_through_unchanged():
 
 
 def test_an_operation_of_a_blocking_client_does_not_wait():
-    async def operation():
-        await asyncio.sleep(1)
-
     async def main():
         with pytest.raises(RuntimeError, match="event loop"):
-            finish(operation())
+            finish(asyncio.sleep(1))
 
     asyncio.run(main())
 
@@ -224,91 +216,55 @@ def test_the_dialect_is_told_by_the_class():
         find_dialect(Client(), "solr")
 
 
-class SlowToOpen:
-    """An async client that opens points in time at leisure, and counts those that are open."""
+class Slow:
+    """An async client that opens, or closes, points in time at leisure, and counts those that are open."""
 
-    def __init__(self, *, refuses=False):
-        self.asked = asyncio.Event()
-        self.answered = asyncio.Event()
-        self.open = 0
-        self.searches = 0
-        self.refuses = refuses
+    def __init__(self, slow, *, refuses=False):
+        self.slow, self.refuses, self.open = slow, refuses, 0
+        self.asked, self.answered = asyncio.Event(), asyncio.Event()
 
-    async def open_point_in_time(self, **arguments):
+    async def _wait(self, what):
+        if what == self.slow:
+            self.asked.set()
+            await self.answered.wait()
+
+    async def open_point_in_time(self, **_):
         self.open += not self.refuses  # the server has done it, and its answer is on the way
-        self.asked.set()
-        await self.answered.wait()
+        await self._wait("open")
         if self.refuses:
             raise OSError("no")
         return {"id": "held"}
 
-    async def close_point_in_time(self, **arguments):
+    async def close_point_in_time(self, **_):
+        await self._wait("close")
         self.open -= 1
         return {}
 
-    async def search(self, **arguments):
-        self.searches += 1
-        return {"hits": {"hits": []}}
 
-
-@pytest.mark.parametrize(("refuses", "times"), [(False, 1), (True, 1), (False, 3), (True, 3)])
-def test_a_cancellation_while_something_is_opened_closes_it(refuses, times):
-    """The answer is waited for, nothing more is sent but the request that closes, and the task is cancelled."""
-
-    async def read(server):
-        async with aclosing(Reading(server, "a", {"query": {"match_all": {}}}, page=10).pages()) as pages:
-            async for _ in pages:
-                pass
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize(("slow", "refuses"), [("open", False), ("open", True), ("close", False)])
+def test_a_view_is_closed_however_often_the_task_is_cancelled(slow, refuses, times):
+    """While it is being opened, or closed: the answer is waited for, nothing more is sent but what closes."""
 
     async def main():
-        client = SlowToOpen(refuses=refuses)
-        task = asyncio.create_task(read(AsyncioServer(client, ELASTICSEARCH)))
-        await client.asked.wait()
-        for _ in range(times):
-            task.cancel()
-            await asyncio.sleep(0)
-        client.answered.set()
-        await asyncio.wait([task])
-        return task.cancelled(), client.open, client.searches
+        client, opened = Slow(slow, refuses=refuses), asyncio.Event()
 
-    assert asyncio.run(main()) == (True, 0, 0)
+        async def hold():
+            async with viewing(AsyncioServer(client, ELASTICSEARCH), "a", 60):
+                opened.set()
+                await asyncio.sleep(60)
 
-
-@pytest.mark.parametrize("times", [1, 2])
-def test_a_view_is_closed_however_often_the_task_is_cancelled(times):
-    """Also where a cancellation comes while it is being closed."""
-
-    class SlowToClose(SlowToOpen):
-        async def close_point_in_time(self, **arguments):
-            self.asked.set()
-            await self.answered.wait()
-            return await super().close_point_in_time(**arguments)
-
-    async def hold(server, client):
-        client.answered.set()
-        async with viewing(server, "a", 60):
-            client.answered.clear()
-            client.asked.clear()
-            client.opened.set()
-            await asyncio.sleep(60)
-
-    async def main():
-        client = SlowToClose()
-        client.opened = asyncio.Event()
-        task = asyncio.create_task(hold(AsyncioServer(client, ELASTICSEARCH), client))
-        await client.opened.wait()
+        task = asyncio.create_task(hold())
+        await (opened if slow == "close" else client.asked).wait()
         for _ in range(times):
             task.cancel()
             await client.asked.wait()
+            await asyncio.sleep(0)
         client.answered.set()
         await asyncio.wait([task])
-        return task.cancelled(), client.open
+        return task.cancelled(), client.open, opened.is_set()
 
-    assert asyncio.run(main()) == (True, 0)
-
-
-def _methods(cls):
-    return {name: value for name, value in inspect.getmembers(cls, inspect.isfunction) if not name.startswith("_")}
+    assert asyncio.run(main()) == (True, 0, slow == "close")
 
 
 class OldServer:
@@ -318,16 +274,12 @@ class OldServer:
         self.bodies = []
 
     def search(self, body):
-        return self._answer([body])
-
-    def msearch(self, body):
-        return self._answer(body[1::2])
-
-    def _answer(self, bodies):
-        self.bodies.append(bodies)
+        self.bodies.append(bodies := body[1::2] if isinstance(body, list) else [body])
         if any("search_pipeline" in each for each in bodies):
             raise ServerError(400, "Unknown key for a VALUE_STRING in [search_pipeline].")
-        return {"responses": [NOTHING] * len(bodies)} | (NOTHING if len(bodies) == 1 else {})
+        return NOTHING | {"responses": [NOTHING] * len(bodies)}
+
+    msearch = search
 
 
 @pytest.mark.parametrize(
@@ -420,7 +372,7 @@ def test_threads_have_the_context_of_the_caller():
 def test_every_request_is_in_every_dialect():
     """A dialect names a method for each API of the port."""
     plain = {"send", "together", "compute", "sleep", "to_the_end", "tell"}
-    apis = set(_methods(Server)) - plain
+    apis = {name for name, _ in inspect.getmembers(Server, inspect.isfunction) if not name.startswith("_")} - plain
     assert len(apis) > 20
     for dialect in (ELASTICSEARCH, OPENSEARCH):
         assert apis == set(dialect.methods)
@@ -471,40 +423,30 @@ DELETIONS = Call("bulk", {"body": [{"delete": {"_id": "1"}}, {"delete": {"_id": 
 UPDATE = Call("bulk", {"body": [{"update": {"_id": "1"}}, {"doc": {"a": 1}}]})
 
 
-class Interrupting:
-    """A client whose caller presses Ctrl-C while a bulk request is on its way."""
+class Ending:
+    """A client that ends with *error* while a bulk request is on its way: by Ctrl-C, or with its task."""
+
+    def __init__(self, error):
+        self.error = error
 
     def bulk(self, **_):
-        raise KeyboardInterrupt
-
-
-class Cancelling:
-    """A client whose task is cancelled meanwhile."""
-
-    async def bulk(self, **_):
-        raise asyncio.CancelledError
-
-
-async def working(server, calls):
-    with noting(lambda: "3 documents were deleted"):
-        await (server.send(*calls) if len(calls) == 1 else server.together(calls, concurrency=1))
+        raise self.error
 
 
 @pytest.mark.parametrize(("calls", "number"), [([DELETIONS], 2), ([UPDATE], 1), ([DELETIONS, UPDATE], 3)])
 def test_an_interrupt_says_what_was_not_answered(calls, number):
     """Beside what the operation has counted."""
-    said = [f"up to {number} more operations were sent, and their answer was not read", "3 documents were deleted"]
-    with pytest.raises(KeyboardInterrupt) as stop:
-        finish(working(BlockingServer(Interrupting(), OPENSEARCH), calls))
-    assert stop.value.__notes__ == said
 
-    async def cancelled():
+    async def notes(server):
         try:
-            await working(AsyncioServer(Cancelling(), OPENSEARCH), calls)
-        except asyncio.CancelledError as error:
+            with noting(lambda: "3 documents were deleted"):
+                await (server.send(*calls) if len(calls) == 1 else server.together(calls, concurrency=1))
+        except (KeyboardInterrupt, asyncio.CancelledError) as error:
             return error.__notes__
 
-    assert asyncio.run(cancelled()) == said
+    said = [f"up to {number} more operations were sent, and their answer was not read", "3 documents were deleted"]
+    assert finish(notes(BlockingServer(Ending(KeyboardInterrupt()), OPENSEARCH))) == said
+    assert asyncio.run(notes(AsyncioServer(Ending(asyncio.CancelledError()), OPENSEARCH))) == said
 
 
 @pytest.mark.parametrize(("sizes", "most"), [({}, 9), ({"most": 2}, 4), ({"characters": 30}, 6)])

@@ -146,42 +146,49 @@ def test_a_reader_who_may_only_search_gets_no_part_for_the_whole(login):
     assert len(outcome[1]) == 0
 
 
-def test_a_reader_may_plan(guarded, login, caplog):
-    """A login without the right to refresh plans, and counts, by what is visible, and is told so."""
+TEXT = " ".join(f"The same text twice, in sentence {number} of ten." for number in range(10))
+
+
+def make_group(client, name, **how):
+    """Make an index with a group, the canonical of which is of another team; return a client of ours that sees all."""
+    simhash = SimHashClient(client)
+    mapping = {"properties": {"team": {"type": "keyword"}}}
+    simhash.create_index(name, text_field="body", mappings=mapping, settings=ONE_SHARD, passages=True)
+    documents = [{"_id": f"{n}", "body": TEXT, "note": "n", "team": "ours" if n else "theirs"} for n in range(3)]
+    assert [each.action for each in simhash.ingest(name, documents, verify=0.8, **how)][2:] == ["tagged"]
+    client.indices.refresh(index=name)
+    return simhash
+
+
+@pytest.fixture
+def owned(guarded):
+    """A client that may do everything, the name of an index with a group, and a client of ours for it."""
     name = f"{INDEX}-{uuid.uuid4().hex}"
     with make_client(guarded, *guarded.login) as client:
-        simhash = SimHashClient(client)
-        simhash.create_index(name, text_field="body", settings=ONE_SHARD)
-        list(simhash.ingest(name, [{"_id": id_, "body": "the council votes on the new bridge"} for id_ in "ab"]))
-        client.indices.refresh(index=name)
-        reader = login("plans")
-        assert [planned.document.id for planned in reader.plan_removal(name).removals] == ["b"]
-        assert (reader.reconcile(name, dry_run=True).changed, reader.setup(name, dry_run=True).documents) == (0, 2)
-        assert reader.remove_fields(name, dry_run=True).documents == 2
-        assert f"{name} was not refreshed" in caplog.text
-        client.indices.delete(index=name)
+        yield client, name, make_group(client, name)
+    ask(guarded, "DELETE", f"/{name},{name}-state?ignore_unavailable=true")
+
+
+def test_a_reader_may_plan(owned, login, caplog):
+    """A login without the right to refresh plans, and counts, by what is visible, and is told so."""
+    _, name, _ = owned
+    reader = login("plans")
+    assert [planned.document.id for planned in reader.plan_removal(name, max_share=1).removals] == ["1", "2"]
+    assert (reader.reconcile(name, dry_run=True).changed, reader.setup(name, dry_run=True).documents) == (0, 3)
+    assert reader.remove_fields(name, dry_run=True).documents == 3
+    assert f"{name} was not refreshed" in caplog.text
 
 
 @pytest.fixture(
     params=[{"masked_fields": ["body"]}, {"fls": ["~note"]}, {"dls": '{"term": {"team": "ours"}}'}], ids=str
 )
-def partly(request, guarded, login):
+def partly(request, guarded, owned, login):
     """An index with duplicates, and a client whose login may do everything there, but sees only a part of it."""
-    name = f"guarded-{uuid.uuid4().hex}"
+    client, name, simhash = owned
     rights = {"index_patterns": [name], "allowed_actions": ["*"], **request.param}
     state = {"index_patterns": [f"{name}-state"], "allowed_actions": ["*"]}
     let(guarded, "partly", ["*"], rights, state)
-    with make_client(guarded, *guarded.login) as client:
-        simhash = SimHashClient(client)
-        simhash.create_index(
-            name, text_field="body", mappings={"properties": {"team": {"type": "keyword"}}}, passages=True
-        )
-        text = " ".join(f"The same text twice, in sentence {number} of ten." for number in range(10))
-        documents = [{"_id": f"{n}", "body": text, "note": "n", "team": "ours"} for n in range(3)]
-        assert [each.action for each in simhash.ingest(name, documents, max_distance=3)][1:] == ["tagged"] * 2
-        client.indices.refresh(index=name)
-        yield name, simhash, login("partly"), client
-    ask(guarded, "DELETE", f"/{name},{name}-state?ignore_unavailable=true")
+    return name, simhash, login("partly"), client
 
 
 def test_who_sees_a_part_removes_nothing(partly, tmp_path):
@@ -235,9 +242,6 @@ MASKS = {
 }
 
 
-TEXT = " ".join(f"The same text twice, in sentence {number} of ten." for number in range(10))
-
-
 @pytest.fixture(scope="module")
 def grouped(guarded):
     """Return a function that makes an index with a group; by the same options it is the same index."""
@@ -246,16 +250,9 @@ def grouped(guarded):
     def make(**how):
         if (key := str(how)) in made:
             return made[key]
-        made[key] = name = f"guarded-{uuid.uuid4().hex}"
+        made[key] = name = f"{INDEX}-{uuid.uuid4().hex}"
         with make_client(guarded, *guarded.login) as client:
-            simhash = SimHashClient(client)
-            mapping = {"properties": {"team": {"type": "keyword"}}}
-            simhash.create_index(name, text_field="body", mappings=mapping, passages=True)
-            documents = [
-                {"_id": f"{n}", "body": TEXT, "note": "n", "team": "ours" if n else "theirs"} for n in range(3)
-            ]
-            assert [each.action for each in simhash.ingest(name, documents, verify=0.8, **how)][2:] == ["tagged"]
-            client.indices.refresh(index=name)
+            make_group(client, name, **how)
         return name
 
     yield make
@@ -423,21 +420,15 @@ def test_masked_fingerprints_are_no_empty_answer(masked):
     assert [each.answer for each in simhash.screen(index, [text])] == ["unsure"]
 
 
-def test_who_may_only_read_can_screen(guarded, login):
+def test_who_may_only_read_can_screen(owned, login):
     """By the rule that another recorded: with and without an id, and with the fields of the winner."""
-    name, text = f"{INDEX}-{uuid.uuid4().hex}", "the council votes on the new bridge across the harbour"
-    with make_client(guarded, *guarded.login) as client:
-        simhash = SimHashClient(client)
-        simhash.create_index(name, text_field="body", settings=ONE_SHARD)
-        list(simhash.ingest(name, [{"_id": "a", "body": text, "n": 1}], verify=0.7))
-        client.indices.refresh(index=name)
-        before = client.indices.get(index=name), client.search(index=name, version=True)["hits"]
-        asked = [text, {"_id": "b", "body": f"{text} today"}, "a ferry goes at nine", {"_id": "a", "body": text}]
-        screened = list(login("sees-mappings").screen(name, asked, source=["n"]))
-        assert [(each.answer, each.id, each.source) for each in screened] == [
-            *[("near", "a", {"n": 1})] * 2,
-            *[("new", None, None)] * 2,
-        ]
-        assert "at least 70 % of the 7-letter shingles" in str(screened[0].rule)
-        assert (client.indices.get(index=name), client.search(index=name, version=True)["hits"]) == before
-        client.indices.delete(index=name)
+    client, name, _ = owned
+    before = client.indices.get(index=name), client.search(index=name, version=True)["hits"]
+    asked = [TEXT, {"_id": "b", "body": f"{TEXT} today"}, "a ferry goes at nine", {"_id": "0", "body": TEXT}]
+    screened = list(login("sees-mappings").screen(name, asked, source=["team"]))
+    assert [(each.answer, each.id, each.source) for each in screened] == [
+        *[("near", "0", {"team": "theirs"})] * 2,
+        *[("new", None, None)] * 2,
+    ]
+    assert "at least 80 % of the 7-letter shingles" in str(screened[0].rule)
+    assert (client.indices.get(index=name), client.search(index=name, version=True)["hits"]) == before

@@ -23,32 +23,18 @@ def test_the_fields_of_a_fingerprint():
     }
     assert "value" not in fingerprint_fields(1, value=False)["simhash"]
     assert fingerprint_fields(None) == {}
-
-
-@pytest.mark.parametrize(
-    ("fingerprint", "signed"), [(0, 0), (2**63 - 1, 2**63 - 1), (2**63, -(2**63)), (2**64 - 1, -1)]
-)
-def test_the_copy_for_scripts_is_signed(fingerprint, signed):
-    """A long of the servers has 63 bits and a sign; in JSON it is a string, which no library rounds."""
-    assert fingerprint_fields(fingerprint)["simhash"]["value"] == str(signed)
+    for fingerprint, signed in ((0, 0), (2**63 - 1, 2**63 - 1), (2**63, -(2**63)), (2**64 - 1, -1)):
+        assert fingerprint_fields(fingerprint)["simhash"]["value"] == str(signed)
 
 
 def test_every_name_is_mapped():
     """And is spelt as the mapping spells it."""
-    mapped = {f"p.{name}" for name in FIELD_TYPES}
-    names = Fields("p")
-    assert {
-        *names.blocks,
-        names.fingerprint,
-        names.value,
-        names.group,
-        names.duplicate_of,
-        names.distance,
-        names.at,
-        names.error,
-        names.passages,
-    } == mapped
-    assert set(fingerprint_fields(1, prefix="p")["p"]) <= {name.removeprefix("p.") for name in mapped}
+    named = vars(Fields("p"))
+    assert named.pop("prefix") == "p"
+    blocks = named.pop("blocks")
+    assert {*blocks, *named.values()} == {f"p.{name}" for name in FIELD_TYPES}
+    assert named == {name: f"p.{name}" for name in named}
+    assert fingerprint_fields(1, prefix="p")["p"].keys() <= FIELD_TYPES.keys()
 
 
 @pytest.mark.parametrize(
@@ -117,15 +103,8 @@ def test_fields_of_the_users_own_are_not_overwritten():
     """A clash of names is an error, what stands beside our fields is kept."""
     with pytest.raises(InvalidInputError, match="already holds 'mine'"):
         with_fields({"simhash": "mine"}, document_fields("some text"), prefix="simhash")
-    for own in (
-        {"algo": "x"},
-        {"value": 7},
-        {"group": "g", "at": "x", "algo": "x"},
-        {"fingerprint": "7"},
-        ["mine"],
-        0,
-        False,
-    ):
+    algo = {"group": "g", "at": "x", "algo": "x"}
+    for own in ({"algo": "x"}, {"value": 7}, algo, {"fingerprint": "7"}, ["mine"], 0, False):
         with pytest.raises(InvalidInputError, match="another prefix"):
             with_fields({"simhash": own}, document_fields("some text"), prefix="simhash")
     theirs = {"group": "g", "algo": "x", **document_fields("other text")["simhash"]}
