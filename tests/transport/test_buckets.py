@@ -11,24 +11,18 @@ from es_simhash.transport.buckets import BucketReader
 from tests.transport.by_hand import SCRIPTED, ServerError, drive
 
 
-class Documents:
-    """A server with documents, each the list of its values; it knows composites."""
-
-    def __init__(self, documents, *, silent=0):
-        self.documents, self.silent = documents, silent
-
-    def __call__(self, call):
-        body = call.arguments["body"]
-        shards = {"total": 2, "successful": 2 - self.silent, "failed": 0}
-        found = page(self.documents, body["aggs"]["every"]["composite"])
-        return {"_shards": shards, "aggregations": {"every": found}}
-
-
-def page(documents, composite):
-    """Return a page of buckets as servers do: every value of a document that matches."""
+def holding(documents, *, silent=0):
+    """Return a server with documents, each the list of its values; it knows composites."""
     counts = Counter(each for values in documents for each in {*values})
-    keys = sorted(each for each in counts if "after" not in composite or each > composite["after"]["value"])
-    return {"buckets": [{"key": {"value": each}, "doc_count": counts[each]} for each in keys[: composite["size"]]]}
+
+    def answer(call):
+        composite = call.arguments["body"]["aggs"]["every"]["composite"]
+        keys = sorted(each for each in counts if each > composite.get("after", {"value": ""})["value"])
+        found = [{"key": {"value": each}, "doc_count": counts[each]} for each in keys[: composite["size"]]]
+        shards = {"total": 2, "successful": 2 - silent, "failed": 0}
+        return {"_shards": shards, "aggregations": {"every": {"buckets": found}}}
+
+    return answer
 
 
 def read(server, *, step=4):
@@ -64,13 +58,13 @@ def test_every_value_once_and_in_order(kind, step, monkeypatch):
     for seed in range(3):
         documents = make(kind, seed)
         expected = Counter(value for values in documents for value in {*values})
-        found, searches = read(Documents(documents), step=step)
+        found, searches = read(holding(documents), step=step)
         assert found == sorted(expected.items())
         assert searches == len(found) // 5 + 1
 
 
 def test_a_missing_shard_and_a_refusal_come_out():
     with pytest.raises(IncompleteSearchError):
-        read(Documents([["a"]], silent=1))
+        read(holding([["a"]], silent=1))
     with pytest.raises(ServerError, match="not allowed"):
         read(lambda _: ServerError(403, "not allowed"))
