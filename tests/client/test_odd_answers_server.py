@@ -122,9 +122,20 @@ def test_an_odd_answer_to_any_request(canned, library, is_async):
         assert "Sign in" in str(found[0]) or odd != "a page"
 
 
-@pytest.mark.parametrize("answer", [None, [], 17, "hits", REFUSED], ids=str)
-def test_what_is_no_answer_to_any_request(answer):
-    assert [call.api for call in CALLS if is_answer(call, answer)] == []
+NO_PARTS = {"items": [], "docs": [], "responses": []}
+NO_PLACE, NO_TOTAL = {"hits": {"hits": [{"_id": "1"}]}}, {"_shards": WHOLE, "hits": {"hits": []}}
+
+
+@pytest.mark.parametrize(
+    ("calls", "answer"),
+    [
+        *((CALLS, odd) for odd in (None, [], 17, "hits", REFUSED)),
+        *((SOME_CALLS, odd) for odd in (NO_PARTS, NO_PLACE, NO_TOTAL)),
+    ],
+)
+def test_what_is_no_answer_to_any_request(calls, answer):
+    """Each part of one belongs to an operation, a document or a search; a hit says where it is."""
+    assert [call.api for call in calls if is_answer(call, answer)] == []
 
 
 def test_an_answer_that_cannot_be_unpacked(canned, library, is_async):
@@ -148,23 +159,13 @@ def test_an_odd_refusal(canned, library, is_async):
             assert module in ("elasticsearch", "opensearchpy", "es_simhash"), repr(error)
 
 
-def test_answers_with_fewer_parts_than_were_asked_for(canned, library, is_async):
-    """Each part belongs to an operation, a document or a search; a hit says where it is."""
-    hits = {"hits": {"hits": [{"_id": "1"}]}}
-    for body in ({"items": [], "docs": [], "responses": []}, hits, {"_shards": WHOLE, "hits": {"hits": []}}):
-        canned.give(json.dumps(body).encode())
-        found = outcomes(canned.url, library, SOME_CALLS, is_async=is_async)
-        assert {type(error) for error in found} == {SimHashError}
-
-
-def test_an_answer_without_shards_is_a_gap(canned, library, is_async):
+def test_an_answer_without_shards_is_a_gap():
     """It says nothing of the documents that it may lack; a point in time need not, because its searches do."""
-    canned.give(b'{"id": "p", "pit_id": "p", "hits": {"hits": []}}')
-    opening = Call("open_point_in_time", {"index": "i", "keep_alive": "1m"})
-    calls = [Call("search", {"body": {}}), opening]
-    found = outcomes(canned.url, library, calls, is_async=is_async)
-    assert [find_gaps(answer) for answer in found] == [[Gap("unsaid")]] * 2
-    assert not View(found[1], 1).gaps
+    answer = {"id": "p", "pit_id": "p", "hits": {"hits": []}}
+    assert is_answer(Call("search", {"body": {}}), answer)
+    assert is_answer(Call("open_point_in_time", {"index": "i", "keep_alive": "1m"}), answer)
+    assert find_gaps(answer) == [Gap("unsaid")]
+    assert not View(answer, 1).gaps
 
 
 PLACE = {"_index": "i", "_id": "1"}
@@ -311,12 +312,11 @@ def test_no_command_says_the_login(canned, monkeypatch, caplog, given, product, 
     canned.give(b"", status=status)
     monkeypatch.setattr(canned, "echoes", refuse)
     forms = forms_of(KEY if given == "key" else PASSWORD)
-    for command in COMMANDS:
-        said = ""
-        for more in ([], ["--json"]):
-            ended = invoke([*command.split(), *more], stdin='{"body": "text"}')
-            assert ended.exit_code == 1, (command, ended.output)
-            said += ended.output
+    for number, command in enumerate(COMMANDS):
+        as_json = ["--json"] * (number % 2 == (status == 200))
+        ended = invoke([*command.split(), *as_json], stdin='{"body": "text"}')
+        assert ended.exit_code == 1, (command, ended.output)
+        said = ended.output
         with monkeypatch.context() as patch:
             patch.setenv("ES_SIMHASH_DEBUG", "1")
             with pytest.raises((SimHashError, *ERRORS)) as raised:

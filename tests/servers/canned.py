@@ -30,6 +30,7 @@ class CannedServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # headers and body go in one piece, for which no client waits
 
     def _answer(self):
         server = self.server

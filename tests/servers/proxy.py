@@ -44,6 +44,7 @@ class SignallingProxy(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # headers and body go in one piece, for which no client waits
 
     def _forward(self):
         body = self.rfile.read(int(self.headers.get("content-length") or 0)) or None
