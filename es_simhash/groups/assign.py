@@ -44,12 +44,9 @@ class Documents:
     def has_all(self) -> NDArray[np.bool_]:
         """Return which documents have everything that neighbours need."""
         found = np.ones(len(self.fingerprints), np.bool_)
-        if self.per is not None:
-            found &= self.per >= 0
-        if self.dates is not None:
-            found &= self.dates != MISSING
-        if self.texts is not None:
-            found &= self.texts >= 0
+        for column, missing in ((self.per, -1), (self.dates, MISSING), (self.texts, -1)):
+            if column is not None:
+                found &= column != missing
         return found
 
 

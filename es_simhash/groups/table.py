@@ -163,11 +163,12 @@ class Table:
 
     def _read(self, hits: Sequence[Mapping[str, Any]], prints: Sequence[int]) -> Columns:
         """Return a row for each of *hits*."""
+        told = np.array([self._told(hit) for hit in hits], np.int64).reshape(-1, 2)
         columns: Columns = {
             "fingerprint": np.array(prints, np.uint64),
             "index": np.array([self._names.setdefault(hit["_index"], len(self._names)) for hit in hits], np.int32),
-            "state": np.array([self._state(hit["fields"]) for hit in hits], np.int64),
-            "named": np.array([self._named(hit) for hit in hits], np.int64),
+            "state": told[:, 0],
+            "named": told[:, 1],
         }
         per, within = self._grouping.per, self._grouping.within
         if per is not None:
@@ -179,20 +180,15 @@ class Table:
             columns[f"rank{number}"] = np.array([self._rank(key, hit) for hit in hits], np.float64)
         return columns
 
-    def _state(self, fields: Mapping[str, Any]) -> int:
-        names = self._fields
+    def _told(self, hit: Mapping[str, Any]) -> tuple[int, int]:
+        """Return a hash of its group fields, and one of the name of its group, which is odd for a canonical."""
+        names, fields = self._fields, hit["fields"]
         group, canonical, distance = (
             (fields.get(name) or [None])[0] for name in (names.group, names.duplicate_of, names.distance)
         )
         has_moment = self._first is None or names.at in fields
-        return hash((group, canonical, None if distance is None else int(distance), has_moment))
-
-    def _named(self, hit: Mapping[str, Any]) -> int:
-        """Return a hash of the name of its group; it is odd for a canonical."""
-        canonical, group = (
-            (hit["fields"].get(name) or [None])[0] for name in (self._fields.duplicate_of, self._fields.group)
-        )
-        return hash(canonical or group or hit["_id"]) >> 1 << 1 | (canonical is None)
+        state = hash((group, canonical, None if distance is None else int(distance), has_moment))
+        return state, hash(canonical or group or hit["_id"]) >> 1 << 1 | (canonical is None)
 
     def count_lost(self) -> int:
         """Return how many documents name a canonical that has no row."""

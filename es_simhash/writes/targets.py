@@ -221,16 +221,14 @@ async def _find_unseen(server: Port, name: str, settings: IndexSettings) -> str 
     Return which of our fields, or the text, is never as it must be in a sample of the index; ``None`` if all are.
     A mask is told from what contradicts: no server says what it masks.
     """
-    fields, seen = Fields(server.prefix), dict[str, bool]()
+    fields, hits = Fields(server.prefix), list[Mapping[str, Any]]()
     shown = [fields.fingerprint, *fields.blocks, fields.group, fields.duplicate_of]
     tagged = {"exists": {"field": fields.duplicate_of}}
     for clause in ({"must_not": tagged}, {"filter": tagged}):
         query = {"bool": {"must": {"exists": {"field": fields.fingerprint}}, **clause}}
         body = {"query": query, "size": SAMPLED_DOCUMENTS, "docvalue_fields": shown}
-        answer = await search_texts(server, name, body, settings.text_fields)
-        for right in await server.compute(_judge_hits, answer["hits"]["hits"], fields, settings):
-            seen |= {field: seen.get(field, False) or is_right for field, is_right in right.items()}
-    return next((field for field, is_right in seen.items() if not is_right), None)
+        hits += (await search_texts(server, name, body, settings.text_fields))["hits"]["hits"]
+    return await server.compute(_never_right, hits, fields, settings)
 
 
 def _judge_hit(hit: Mapping[str, Any], fields: Fields, settings: IndexSettings) -> dict[str, bool]:
@@ -254,8 +252,11 @@ def _judge_hit(hit: Mapping[str, Any], fields: Fields, settings: IndexSettings) 
     return right
 
 
-def _judge_hits(hits: Hits, fields: Fields, settings: IndexSettings) -> list[dict[str, bool]]:
-    return [_judge_hit(hit, fields, settings) for hit in hits]
+def _never_right(hits: Hits, fields: Fields, settings: IndexSettings) -> str | None:
+    """Return a field that is in none of *hits* as it must be."""
+    judged = [_judge_hit(hit, fields, settings) for hit in hits]
+    seen = dict.fromkeys(field for right in judged for field in right)
+    return next((field for field in seen if not any(right.get(field) for right in judged)), None)
 
 
 async def _check_next(server: Port, index: str, settings: IndexSettings) -> None:

@@ -301,12 +301,3 @@ def test_a_busy_server_is_asked_once_for_a_remark():
     work = count_lacking(scripted(), "news", {"news": IndexSettings(get_scheme("shingles"), ("body",))})
     run = carry_out(attempt(work), lambda _: full)
     assert (run.result, len(run.calls)) == (full, 1)
-
-
-def test_each_index_has_text_fields_of_its_own():
-    """A document with the text field of another index lacks nothing."""
-    answer = {"_shards": {"total": 1, "failed": 0}, "count": 0, "hits": {"total": {"value": 0, "relation": "eq"}}}
-    each = {name: IndexSettings(get_scheme("shingles"), (field,)) for name, field in (("a", "body"), ("b", "text"))}
-    [call, *_] = carry_out(count_lacking(scripted(), "a,b", each), lambda _: answer).calls
-    parts = [part["bool"]["filter"][0] for part in call.arguments["body"]["query"]["bool"]["should"]]
-    assert parts == [{"terms": {"_index": [name]}} for name in "ab"]

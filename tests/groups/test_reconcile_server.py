@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, fingerprint_fields
+from es_simhash import SimHashClient, fingerprint, fingerprint_fields
 from es_simhash.client.port import finish
 from es_simhash.groups import neighbourhood, reconcile
 from es_simhash.groups.grouping_request import GroupingRequest
@@ -97,22 +97,6 @@ def test_a_regroup_that_is_stopped_is_known_and_finished(server, index, simhash,
     documents = read_all(server, index)
     assert stored_groups(documents) == expected_groups(documents, 12, lambda _, source: -source["n"])
     assert {fault.kind for fault in simhash.check(index)[0].faults} == {"not_verified"}
-
-
-def test_what_was_never_grouped(server, index, simhash):
-    """Plain documents, those without features left alone; rule and distance are recorded by the first reconcile."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    documents = [*numbered(texts(40)), {"_id": "blank", "body": "…"}]
-    list(simhash.ingest(index, documents, on_duplicate=None))
-    with pytest.raises(MappingError, match="never grouped"):
-        list(simhash.groups(index))
-    report = simhash.reconcile(index, max_distance=8)
-    assert (report.documents, report.changed) == (40, 40)
-    found = read_all(server, index)
-    assert "simhash" not in found.pop("blank")
-    assert stored_groups(found) == expected_groups(found, 8)
-    with pytest.raises(InvalidInputError, match="is grouped by"):
-        simhash.reconcile(index, max_distance=3)
 
 
 def test_since_repairs_what_changes_upset(server, index, simhash):

@@ -21,7 +21,7 @@ def patient_client(server):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_writers_in_any_order_come_to_one_result(server, index, seed):
     """Four at once, with overlapping streams in different orders."""
-    documents = numbered(texts(160, seed=5))
+    documents = numbered(texts(100, seed=5))
 
     def write(number):
         own = [document for n, document in enumerate(documents) if number in (n % 4, (n + seed) % 4)]

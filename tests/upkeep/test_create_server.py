@@ -10,23 +10,6 @@ from tests.servers.support import ONE_SHARD, put, read_all
 ONE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 
 
-@pytest.mark.parametrize(("on_duplicate", "has_ids"), [(None, True), ("tag", True), ("tag", False)])
-def test_a_lost_answer(server, index, sync_simhash, on_duplicate, has_ids):
-    """A document that the server created at the first attempt is reported as written, not as refused by itself."""
-    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    for number, fault in enumerate(("503 after the work", "lost", "503 for items after the work", "429 for items")):
-        wire = Wire(script={("bulk", 0): fault})
-        documents = [{"body": f"{ONE} {fault} {n}", **({"_id": f"{fault} {n}"} if has_ids else {})} for n in range(5)]
-        with client_through(server, wire) as simhash:
-            reports = list(simhash.ingest(index, documents, op_type="create", on_duplicate=on_duplicate))
-        assert wire.log
-        assert len(read_all(server, index)) == 5 * (number + 1), fault
-        assert {each.kind for each in reports} == {None}
-        # The clients repeat a whole request by themselves: without a moment of grouping nothing tells whose it is.
-        is_hidden = fault in ("lost", "503 after the work") and on_duplicate is None
-        assert ({each.action for each in reports} == {"unchanged"}) == is_hidden, fault
-
-
 @pytest.mark.parametrize(
     ("faults", "batch", "first"),
     [({}, 1, {}), ({("bulk", 0): "lost"}, 500, {}), ({}, 500, {"_routing": "r"}), ({("bulk", 0): "lost"}, 1, {})],
