@@ -239,7 +239,7 @@ def _find_dates(mapping: Mapping[str, Any]) -> list[str]:
 def _is_plain(node: Mapping[str, Any]) -> bool:
     """Return whether a search can show the values of the field, those of a keyword as they stand in the document."""
     is_changed = node.get("type") == "keyword" and (node.get("normalizer") or node.get("null_value") is not None)
-    return not is_changed and node.get("doc_values") is not False
+    return not is_changed and not is_off(node, "doc_values")
 
 
 def find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:

@@ -121,7 +121,6 @@ def test_what_is_recorded_decides(server, plain, simhash):
         ({}, InvalidInputError, r"give text_field=FIELD \(mapped as text: body\)"),
         ({"text_field": "title"}, InvalidInputError, "has a field .title.: check the name"),
         ({"text_field": "body", "time_field": "title"}, MappingError, "canonical: name 'published'"),
-        ({"text_field": "body", "time_field": "nowhere"}, MappingError, "is not mapped"),
         ({"text_field": ["body", "boddy"]}, InvalidInputError, "has a field 'boddy': check the name"),
     ],
 )
