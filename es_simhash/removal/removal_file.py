@@ -227,9 +227,6 @@ class PlanWriter(Lines):
             self._discard()
             raise
 
-    def __len__(self) -> int:
-        return self._count
-
     def __exit__(self, *_: object) -> None:
         self.close()
         self._discard()

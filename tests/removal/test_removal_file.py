@@ -50,7 +50,6 @@ def write(path, removals, **header):
     with PlanWriter(path) as writer:
         for each in removals:
             writer.add(each)
-        writer.allowed = HEADER.allowed
         return writer.finish(replace(HEADER, count=len(removals), **header))
 
 
