@@ -334,6 +334,21 @@ def test_damaged_bytes_are_one_sentence_and_what_is_whole_is_restored(path):
             assert [each.line for each in found.archived() if each is not None] == [1, 2]
 
 
+def test_a_page_that_is_lost_takes_no_other_with_it(tmp_path):
+    """Each document that stands on another page comes back, and that some are lost is said."""
+    path = tmp_path / "removal.db"
+    write(path, [removal(number) for number in range(300)])
+    with RemovalFile(path, writes=True) as found:
+        found.append([archived(number) for number in range(300)], [], AT)
+    whole = path.read_bytes()
+    begin = whole.index(b"newsd150") // 4_096 * 4_096
+    path.write_bytes(whole[:begin] + b"\xff" * 4_096 + whole[begin + 4_096 :])
+    with open_archived(path, writes=False) as found:
+        first, *others = found.archived()
+    lines = {each.line for each in others if each is not None}
+    assert (first, 200 < len(lines) < 300, 150 in lines, {0, 299} <= lines) == (None, True, False, True)
+
+
 def test_what_another_program_lays_beside_it_is_not_read(path):
     """A removal has no WAL."""
     for name in ("removal.db-wal", "removal.db-shm"):
