@@ -42,18 +42,6 @@ def make_stream(count, known, seed):
     return stream
 
 
-def fill(call, server, simhash, names, known, rule, *, shards=1):
-    """Make an index with *known*, grouped by *rule*, and a copy of it."""
-    settings = {**ONE_SHARD, "number_of_shards": shards, "refresh_interval": "-1"}
-    for name in names:
-        call(simhash.create_index(name, text_field="body", settings=settings, mappings=MAPPINGS))
-        list(call(simhash.ingest(name, known[:1], **rule)))
-    list(call(simhash.ingest(names[0], known, **rule)))
-    sources = read_all(server, names[0])
-    assert len(sources) == len({each["_id"] for each in known})
-    put(server, names[1], [{"_id": id_, **each} for id_, each in sources.items()])
-
-
 def assert_same(screened, reports, stream, groups):
     """Each answer is what the ingest did; *groups*: the groups of the documents that the index had."""
     assert [each.position for each in screened] == list(range(len(stream)))
@@ -79,7 +67,14 @@ def test_the_answers_are_the_decisions_of_an_ingest(server, call, simhash, index
     names = [index, f"{index}-copy"]
     have = make_documents(50, 6)
     stream = make_stream(80, have, 5)
-    fill(call, server, simhash, names, have, RULES[name], shards=3)
+    for each in names:
+        settings = {"number_of_shards": 3, "number_of_replicas": 0, "refresh_interval": "-1"}
+        call(simhash.create_index(each, text_field="body", settings=settings, mappings=MAPPINGS))
+        list(call(simhash.ingest(each, have[:1], **RULES[name])))
+    list(call(simhash.ingest(index, have)))
+    sources = read_all(server, index)
+    assert len(sources) == len(have)
+    put(server, names[1], [{"_id": id_, **each} for id_, each in sources.items()])
     before = read_all(server, names[0]), server.request("GET", f"/{names[0]}/_mapping")
     screened = list(call(simhash.screen(names[0], stream)))
     assert (read_all(server, names[0]), server.request("GET", f"/{names[0]}/_mapping")) == before
@@ -108,7 +103,9 @@ def test_an_alias_of_two_text_fields(server, call, simhash, index):
 def test_plain_texts_are_documents_without_an_id(server, call, simhash, index):
     """Also one that looks like JSON; what is JSON is given as bytes."""
     have = make_documents(40, 3)
-    fill(call, server, simhash, [index, f"{index}-copy"], have, {})
+    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=MAPPINGS))
+    list(call(simhash.ingest(index, have)))
+    server.request("POST", f"/{index}/_refresh")
     given = [each["body"] for each in make_stream(60, have, 4) if isinstance(each, dict)]
     given = ['{"body": "a text"}', *(each for each in given if isinstance(each, str))]
     plain = list(call(simhash.screen(index, given)))

@@ -73,14 +73,6 @@ def test_a_shard_without_a_purpose_is_left_out():
     assert list(looked({FIRST: Position(4, 4)}, purposes={"b": "shingles"})) == []
 
 
-def test_places_survive_as_json():
-    places = looked({FIRST: Position(4, 4), SECOND: Position(7, 7)})
-    read_all(places)
-    again = Places(places.to_list())
-    assert again.to_list() == places.to_list()
-    assert looked({FIRST: Position(4, 4), SECOND: Position(9, 9)}, places=again).lag == 2
-
-
 NINE = {FIRST: Position(9, 9), SECOND: Position(9, 9)}
 
 
