@@ -85,6 +85,15 @@ BESIDE = {
 """Other arguments that a call needs, so that a parameter is looked at."""
 
 ONE_INDEX = ("build_dashboards", "create_index", "ingest", "make_dashboards", "restore", "screen", "tag_written")
+OTHER_KINDS = {
+    **{(method, "index"): "one index" for method in ONE_INDEX},
+    **{(method, "text_field"): "field" for method in ("stats", "make_dashboards", "build_dashboards")},
+    ("size", "documents"): "count",
+    ("plan_removal", "after"): "paths",
+    ("plan_removal", "path"): "path or none",
+    ("restore", "path"): "removals",
+}
+"""Parameters that a method means otherwise than the rest."""
 
 
 def _parameters(call) -> Iterator[tuple[str, inspect.Parameter]]:
@@ -94,21 +103,7 @@ def _parameters(call) -> Iterator[tuple[str, inspect.Parameter]]:
 
 
 def _kind(method: str, name: str, parameter: inspect.Parameter) -> str:
-    if parameter.annotation == "bool":
-        return "flag"
-    if name == "index" and method in ONE_INDEX:
-        return "one index"
-    if name == "text_field" and method in ("stats", "make_dashboards", "build_dashboards"):
-        return "field"
-    if name == "documents" and method == "size":
-        return "count"
-    if name == "after" and method == "plan_removal":
-        return "paths"
-    if name == "path" and method == "restore":
-        return "removals"
-    if name == "path" and method == "plan_removal":
-        return "path or none"
-    return KINDS[name]
+    return "flag" if parameter.annotation == "bool" else OTHER_KINDS.get((method, name)) or KINDS[name]
 
 
 def _describe(value):

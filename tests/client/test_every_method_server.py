@@ -8,6 +8,7 @@ import inspect
 import itertools
 import re
 import uuid
+from collections.abc import Iterator
 
 import pytest
 
@@ -129,34 +130,30 @@ def methods(server, simhash, make_simhash, filled, index, tmp_path):
         list(simhash.apply_removal(plan, max_share=1))
         return plan
 
-    search = {"index": index, "body": {"query": {"match_all": {}}, "sort": ["number"]}}
+    def reading(name, *given, **more):
+        """Return a call of the method *name* whose answer is read to its end; of a new client where others remember."""
+
+        def call(simhash, _):
+            client = make_simhash() if name in ("get_rule", "get_settings", "with_fingerprints") else simhash
+            answer = getattr(client, name)(index, *given, **more)
+            return list(answer) if isinstance(answer, Iterator) else answer
+
+        return call
+
+    search = {"query": {"match_all": {}}, "sort": ["number"]}
+    alone = ("check", "check_sample", "get_rule", "get_settings", "groups", "pairs", "reconcile", "report", "stats")
     plain = {
-        "check": lambda simhash, _: simhash.check(index),
-        "check_sample": lambda simhash, _: simhash.check_sample(index),
-        "explain": lambda simhash, _: simhash.explain(index, "00", "01"),
-        "find_near_dups": lambda simhash, _: simhash.find_near_dups(index, TEXTS[0]),
-        "find_near_dups_of": lambda simhash, _: simhash.find_near_dups_of(index, "00"),
-        "find_near_dups_many": lambda simhash, _: list(simhash.find_near_dups_many(index, TEXTS[:5])),
-        "find_passages": lambda simhash, _: simhash.find_passages(index, TEXTS[0]),
-        "find_passages_of": lambda simhash, _: simhash.find_passages_of(index, "00"),
-        "get_fingerprint": lambda simhash, _: simhash.get_fingerprint(index, "00"),
-        "get_rule": lambda *_: make_simhash().get_rule(index),
-        "get_settings": lambda *_: make_simhash().get_settings(index),
-        "groups": lambda simhash, _: list(simhash.groups(index)),
-        "make_dashboards": lambda simhash, _: simhash.make_dashboards(index, text_field="body"),
-        "pairs": lambda simhash, _: list(simhash.pairs(index)),
-        "put_pipeline": lambda simhash, _: simhash.put_pipeline(index, use_as=None),
-        "reconcile": lambda simhash, _: simhash.reconcile(index),
-        "report": lambda simhash, _: simhash.report(index),
-        "screen": lambda simhash, _: list(
-            simhash.screen(index, [*TEXTS, *TEXTS, {"_id": "00", "body": TEXTS[1]}], source=True)
-        ),
-        "search_distinct": lambda simhash, _: simhash.search_distinct(**search),
-        "search_distinct_pages": lambda simhash, _: list(simhash.search_distinct_pages(**search)),
-        "stats": lambda simhash, _: simhash.stats(index),
-        "stream_near_dups_many": lambda simhash, _: list(simhash.stream_near_dups_many(index, TEXTS[:5])),
-        "tune": lambda simhash, _: simhash.tune(index, sample=5),
-        "with_fingerprints": lambda simhash, _: list(make_simhash().with_fingerprints(index, [dict(DOCUMENTS[0])])),
+        **{name: reading(name) for name in alone},
+        **{name: reading(name, "00") for name in ("find_near_dups_of", "find_passages_of", "get_fingerprint")},
+        **{name: reading(name, TEXTS[0]) for name in ("find_near_dups", "find_passages")},
+        **{name: reading(name, TEXTS[:5]) for name in ("find_near_dups_many", "stream_near_dups_many")},
+        **{name: reading(name, search) for name in ("search_distinct", "search_distinct_pages")},
+        "explain": reading("explain", "00", "01"),
+        "make_dashboards": reading("make_dashboards", text_field="body"),
+        "put_pipeline": reading("put_pipeline", use_as=None),
+        "screen": reading("screen", [*TEXTS, *TEXTS, {"_id": "00", "body": TEXTS[1]}], source=True),
+        "tune": reading("tune", sample=5),
+        "with_fingerprints": reading("with_fingerprints", [dict(DOCUMENTS[0])]),
     }
     changing = {
         "apply_removal": (planned, lambda simhash, made: list(simhash.apply_removal(made, max_share=1))),
