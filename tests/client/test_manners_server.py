@@ -1,4 +1,4 @@
-"""What callers get wrong: one clear error of the right kind for each, before anything is sent; sync and async."""
+"""A client that was forked after its first use is refused; who asks for progress is told of each step."""
 
 from __future__ import annotations
 
