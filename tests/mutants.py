@@ -49,7 +49,7 @@ TESTS = {
     "mapping/rule": "groups/test_rule mapping/test_mapping groups/test_content",
 }
 MEMORY = 4 << 30
-MUTANTS_A_FILE = int(os.environ.get("ES_SIMHASH_MUTANTS", "12"))
+MUTANTS_A_FILE = int(os.environ.get("ES_SIMHASH_MUTANTS", "30"))
 FOLDER = Path(".mutants").absolute()
 PAGE = Path("CONTRIBUTING.md").absolute()
 

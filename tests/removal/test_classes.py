@@ -125,6 +125,10 @@ def loss(goes, stays, *titles):
         (LONG.replace("the story", "the stroy", 1), LONG, "few"),
         (f"{CHINESE}（新华社）", CHINESE, "few"),
         (f"{CHINESE}（新华社三月）", CHINESE, "rewritten"),
+        (f"{LONG * 3} Read more news on our pages every morning", LONG * 3, "few"),  # eight words
+        (f"{LONG * 3} Read more news on all our pages every morning", LONG * 3, "rewritten"),
+        (f"{CHINESE * 9}欢迎大家参观公园和广场请注意安全谢谢大家", CHINESE * 9, "few"),  # twenty
+        (f"{CHINESE * 9}欢迎大家参观公园和大广场请注意安全谢谢大家", CHINESE * 9, "rewritten"),
         (f"{LONG} {BRIDGE}", LONG, "rewritten"),
         (f"{CHINESE}{XIN}", CHINESE, "rewritten"),
     ],
