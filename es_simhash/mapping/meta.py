@@ -234,8 +234,8 @@ def text_fields_of(settings: IndexSettings, given: str | Sequence[str] | None, *
         if settings.text_fields and names != settings.text_fields:
             raise InvalidInputError(
                 f"text_field {shorten(', '.join(names))} differs from {', '.join(map(repr, settings.text_fields))}, "
-                f"which {which} records: fingerprints of different fields cannot be compared; leave text_field out, or "
-                "use another prefix"
+                f"which {which} records: fingerprints of different fields cannot be compared; leave text_field out, "
+                "use another prefix, or take the fingerprints out with remove_fields(index) first"
             )
         return names
     if not settings.text_fields:
