@@ -196,6 +196,8 @@ async def find_targets(
     future = with_our_fields(server.context, resolved, check_fields("text_field", text_field, may_lack=True))
     await refuse_impossible(server, resolved, future)
     answer = await server.patient.get_settings(index=index)
+    if gone := sorted(future.settings_of.keys() - answer.keys()):  # deleted since its mapping was read
+        raise no_index(gone)
     targets = {}
     for name in sorted(future.settings_of):
         found = answer[name]["settings"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from es_simhash import IncompleteSearchError, fingerprint, fingerprint_fields
+from es_simhash import IncompleteSearchError, NoIndexError, fingerprint, fingerprint_fields
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.upkeep.backfill import BackfillOptions, backfill
 from es_simhash.upkeep.put_fields import refuse_impossible, with_our_fields
@@ -64,6 +64,17 @@ def wrong(store):
 def failed(run):
     """Return the failures that *run* reported."""
     return [failure for each in run.emitted for failure in each.failures]
+
+
+def test_an_index_that_goes_meanwhile():
+    """Its settings are not in the answer for a pattern, which is no error of the server."""
+    store = filled()
+
+    def answer(call):
+        return {} if call.api == "get_settings" else store(call)
+
+    with pytest.raises(NoIndexError, match=INDEX):
+        drive(backfill(scripted(), INDEX, BackfillOptions()), answer)
 
 
 def test_undisturbed():
