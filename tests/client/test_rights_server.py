@@ -53,7 +53,6 @@ USES = {
     "reconcile --dry-run": ("shared", "reconcile INDEX -d 12 --dry-run"),
     "reconcile --regroup": ("shared", "reconcile INDEX -d 3 --regroup"),
     "ingest": ("shared", "ingest INDEX -"),
-    "ingest --dry-run": ("shared", "ingest INDEX - --dry-run"),
     "ingest --on-duplicate none": ("shared", "ingest INDEX - --on-duplicate none"),
     "export pipeline --install --yes": ("grouped", "export pipeline INDEX --install --name INDEX --use-as final --yes"),
     "export pipeline --install": ("shared", "export pipeline INDEX --install --name INDEX --use-as final"),
