@@ -23,6 +23,7 @@ THINNINGS = st.sampled_from([(8, 1 << 18, 64, 8), (0, 0, 2, 1), (0, 3, 3, 2), (1
 def thinning(patch, limits):
     for name, limit in zip(("PAIRS_OF_NODE", "PAIRS", "HEAD", "LARGE"), limits, strict=True):
         patch.setattr(assign, name, limit)
+    patch.setattr(assign, "ASKED", 5)
 
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "today", "and", "yesterday"]
@@ -188,6 +189,16 @@ def test_pairs_are_those_of_the_rule(items, grouping, chunk, split):
         for b in range(a + 1, len(items))
         if near(items[a], items[b]) and (split is None or a < split <= b)
     ]
+
+
+@given(related_fingerprints(30), st.integers(0, 20), st.sampled_from([(0, 0, 2, 1), (0, 3, 3, 2)]))
+def test_what_has_a_neighbour_is_a_candidate(values, max_distance, limits):
+    """Also where large groups are thinned out: the texts of all others are never read."""
+    with pytest.MonkeyPatch.context() as patch:
+        thinning(patch, limits)
+        found = assign.with_candidates(Documents(np.array(values, np.uint64)), max_distance).tolist()
+    has_neighbour = [sum(distance(one, other) <= max_distance for other in values) > 1 for one in values]
+    assert {place for place, has in enumerate(has_neighbour) if has} <= {*found}
 
 
 @given(st.sets(st.tuples(st.integers(0, 8), st.integers(0, 8))))
