@@ -70,9 +70,8 @@ def adopt(server, source, path):
     with contextlib.closing(sqlite3.connect(path)) as database, database:
         [(header,)] = database.execute("SELECT header FROM removal").fetchall()
         header = header.replace(json.loads(header)["index_uuids"][INDEX], held)
-        order = "ORDER BY similarity, distance DESC, number"
-        lines = [line for (line,) in database.execute(f"SELECT line FROM lines {order}")]  # noqa: S608
-        sha256 = digest_lines(header, iter(lines))
+        rows = database.execute("SELECT line FROM lines ORDER BY similarity, distance DESC, number").fetchall()
+        sha256 = digest_lines(header, (line for (line,) in rows))
         database.execute("UPDATE removal SET header = ?, sha256 = ?", (header, sha256))
     return path
 
